@@ -1,0 +1,83 @@
+# Every target installs what it needs first, into .venv; nothing outside this folder is touched
+# (except that root on Debian or Ubuntu gets python3-venv when it is missing).
+#
+#   make demo     show a server and a client at work, with every frame
+#   make check    the quick part: lint, types, layers, unit tests
+#   make test     everything
+#   make bench    the measurements
+#   make format   rewrite the sources in the house style
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+PY := .venv/bin/python
+READY := .venv/.ready
+# What only `make test` runs. The marks are explained in pyproject.toml.
+HEAVY := slow or conformance or interop or bench
+# Two workers beat `auto` on small machines: each costs a second to start.
+PYTEST := $(PY) -m pytest -n 2 --dist worksteal
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help demo check test bench format lint install constraints clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+demo: $(READY)
+	@$(PY) examples/demo.py
+
+lint: $(READY)
+	@.venv/bin/ruff check --quiet .
+	@.venv/bin/ruff format --quiet --check . || { echo "Not in the house style; run: make format"; exit 1; }
+	@$(PY) -m pyright
+	@.venv/bin/lint-imports --no-logo
+
+check: lint
+	$(PYTEST) -q -m "not ($(HEAVY))"
+
+# Measurements come first and alone, so that nothing else runs beside them; 5 is pytest's word for "none found".
+test: lint
+	$(PY) -m pytest -q -m bench || test $$? -eq 5
+	$(PYTEST) -m "not bench"
+
+bench: $(READY)
+	@$(PY) -m benchmarks
+
+format: $(READY)
+	@.venv/bin/ruff check --quiet --fix --exit-zero .
+	@.venv/bin/ruff format .
+
+install: $(READY)
+
+$(READY): pyproject.toml constraints.txt src/modelwire/version.py
+	@test -n "$(PYTHON)" || { echo "modelwire needs Python 3.11 or later; none was found (or name one: make PYTHON=/path/to/python)."; exit 1; }
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(MAKE) --no-print-directory .venv-made
+	@echo "Installing into .venv ..."
+	@$(PY) -m pip install -qq -c constraints.txt hatchling
+	@$(PY) -m pip install -qq --no-build-isolation -c constraints.txt -e '.[cli,dev]'
+	@touch $@
+
+.PHONY: .venv-made
+.venv-made:
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null \
+		|| { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "Installing python3-venv ..." \
+			&& apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y python3-venv >/dev/null; } \
+		|| { echo "$(PYTHON) cannot make a virtual environment. Install its venv module and run make again:"; \
+			echo "    sudo apt-get install python3-venv"; exit 1; }
+	@$(PYTHON) -m venv --clear .venv
+
+# Take the newest versions that pyproject.toml allows.
+constraints:
+	@rm -rf .venv-fresh && $(PYTHON) -m venv .venv-fresh
+	@.venv-fresh/bin/python -m pip install -qq hatchling
+	@.venv-fresh/bin/python -m pip install -qq --no-build-isolation -e '.[cli,dev]'
+	@{ sed -n 's/^#/#/p' constraints.txt; \
+		.venv-fresh/bin/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools; } > constraints.new
+	@mv constraints.new constraints.txt && rm -rf .venv-fresh
+
+clean:
+	rm -rf .venv .venv-fresh dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,568 @@
+"""`Client`: one server, whatever revision it speaks.
+
+This file holds the public methods. The conversation itself is in `modelwire.client.conversation`, the choice of the era
+in `modelwire.client.connect`, what servers tell unasked in `modelwire.client.listening`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar, cast, overload
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from modelwire.client.connect import PROBE_WAIT, Opener
+from modelwire.client.conversation import Conversation
+from modelwire.client.listening import Listening
+from modelwire.client.targets import Target
+from modelwire.client.values import arguments_json, prompt_arguments, reference, value_of
+from modelwire.errors import ConfigError, MethodNotFound, ProtocolViolation
+from modelwire.protocol import structured, wire
+from modelwire.protocol import types as t
+from modelwire.protocol.jsonrpc import Notification
+from modelwire.protocol.methods import METHODS
+from modelwire.protocol.revisions import REVISIONS, Revision, by_name
+from modelwire.rpc.call import Call
+from modelwire.rpc.observer import Observer
+from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
+from modelwire.rules.pending import OnProgress
+from modelwire.transports.stderr import StderrTarget
+from modelwire.version import __version__
+
+T = TypeVar("T")
+
+_log = logging.getLogger("modelwire")
+
+MAX_PAGES = 1000
+"""How many pages of one list are followed."""
+
+_DEFAULT: Any = object()
+
+
+class Client:
+    """A client of one server.
+
+    Use it as ``async with Client(target) as client:``, or `connect` and `close` it yourself.
+
+    Args:
+        target: A command as a list, the path of a ``.py`` file, a `Server` in this process, or a `MessageStream`.
+        revision: The only revision to speak, such as ``"2025-06-18"``; by default the client finds out.
+        name: What the client calls itself.
+        version: Its version; by default modelwire's.
+        title: A name for people.
+        timeout: Seconds that a request may take without answer or progress; None for no limit.
+        max_timeout: Seconds that a request may take whatever progress comes.
+        connect_timeout: Seconds that opening may take.
+        probe_wait: Seconds after which an unanswered ``server/discover`` is joined by ``initialize``.
+        env: Environment variables for a command, beside a minimal environment.
+        pass_env: Names of variables of this process to hand on.
+        cwd: The folder that a command runs in.
+        stderr: Where a command's stderr goes besides being kept: a file object, or a callable that takes lines.
+        max_message: The longest message that is accepted, in bytes.
+        on_log: Called with each log message (`LoggingMessageNotificationParams`). May be async, like every callback.
+        on_notification: Called with ``(method, params)`` of each notification.
+        handlers: Who answers the server's requests, by method; called with the params as a dict, returns the result.
+        capabilities: What to declare; handlers for sampling, roots or elicitation need it.
+        polite_shutdown: Send ``shutdown`` and ``exit`` at the end, which some tutorials teach. Handshake revisions only.
+        observers: Who watches every frame.
+
+    Raises:
+        ConfigError: The target or a setting makes no sense.
+
+    Example:
+        ```
+        async with Client(["python", "server.py"]) as client:
+            for tool in await client.list_tools():
+                print(tool.name)
+            print(await client.call("add", {"a": 1, "b": 2}, returns=int))
+        ```
+    """
+
+    def __init__(
+        self,
+        target: Any,
+        *,
+        revision: str | None = None,
+        name: str = "modelwire",
+        version: str = __version__,
+        title: str | None = None,
+        timeout: float | None = 60.0,
+        max_timeout: float | None = 600.0,
+        connect_timeout: float = 30.0,
+        probe_wait: float = PROBE_WAIT,
+        env: Mapping[str, str] | None = None,
+        pass_env: Sequence[str] = (),
+        cwd: str | os.PathLike[str] | None = None,
+        stderr: StderrTarget | None = None,
+        max_message: int = DEFAULT_MAX_MESSAGE,
+        on_log: Callable[[t.LoggingMessageNotificationParams], Any] | None = None,
+        on_notification: Callable[[str, dict[str, Any]], Any] | None = None,
+        handlers: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
+        capabilities: t.ClientCapabilities | None = None,
+        polite_shutdown: bool = False,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self.timeout = timeout
+        self._max_timeout = max_timeout
+        self._connect_timeout = connect_timeout
+        self._polite = polite_shutdown
+        self._on_log = on_log
+        self._on_notification = on_notification
+        self.listenings: set[Listening] = set()
+        target_ = Target(
+            target,
+            env=env,
+            pass_env=pass_env,
+            cwd=cwd,
+            stderr=stderr,
+            max_message=max_message,
+            observers=observers,
+        )
+        opener = Opener(
+            t.Implementation(name, version, title=title),
+            capabilities or t.ClientCapabilities(),
+            pinned=_pinned(revision),
+            probe_wait=probe_wait,
+        )
+        self._conversation = Conversation(
+            target_,
+            opener,
+            handlers={method: _answering(handler) for method, handler in (handlers or {}).items()},
+            hear=self._hear,
+            lost=self._lost,
+            observers=observers,
+        )
+        self._tools: dict[str, t.Tool] = {}
+
+    # ------------------------------------------------------------------ opening and closing
+
+    async def connect(self) -> Client:
+        """Open the conversation; return the client.
+
+        Raises:
+            ConnectionFailed: It could not be opened; the message says why.
+            ServerExited: The server's process ended; with exit code and the end of its stderr.
+            RequestTimeout: It took too long.
+        """
+        try:
+            await self._conversation.open(self._connect_timeout)
+        except BaseException:
+            await self._conversation.close()
+            raise
+        return self
+
+    async def close(self) -> None:
+        """Close the conversation, and end the server if this client started it. Any task may, any number of times."""
+        for listening in list(self.listenings):
+            await listening.aclose()
+        await self._conversation.close(self._polite)
+
+    async def __aenter__(self) -> Client:
+        return await self.connect()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def connected(self) -> bool:
+        """Whether requests can be sent."""
+        return self._conversation.connected
+
+    @property
+    def revision(self) -> Revision:
+        """The revision that both sides speak."""
+        return self._conversation.opened.revision
+
+    @property
+    def capabilities(self) -> t.ServerCapabilities:
+        """What the server can do."""
+        return self._conversation.opened.capabilities
+
+    @property
+    def server_info(self) -> t.Implementation | None:
+        """Who the server says it is; for display only."""
+        return self._conversation.opened.info
+
+    @property
+    def instructions(self) -> str | None:
+        """How the server wants to be used."""
+        return self._conversation.opened.instructions
+
+    @property
+    def stderr(self) -> str:
+        """The last 64 KiB that the server's process wrote to stderr."""
+        process = self._conversation.process
+        return "" if process is None else process.stderr_tail()
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of the server's process once it has ended; negative is a signal's number."""
+        process = self._conversation.process
+        return None if process is None else process.exit_code
+
+    # ------------------------------------------------------------------ lists
+
+    async def list_tools(self, *, timeout: float | None = _DEFAULT) -> list[t.Tool]:
+        """Return every tool, following pages; empty when the server has none to list.
+
+        Args:
+            timeout: Seconds per page; by default the client's.
+
+        Raises:
+            ProtocolViolation: A cursor repeats, or there are more than 1000 pages.
+        """
+        tools = [structured.unwrap_tool(tool) for tool in await self._list("tools/list", "tools", timeout)]
+        self._tools = {tool.name: tool for tool in tools}
+        return tools
+
+    async def list_resources(self, *, timeout: float | None = _DEFAULT) -> list[t.Resource]:
+        """Return every resource, following pages; empty when the server has none to list. See `list_tools`."""
+        return await self._list("resources/list", "resources", timeout)
+
+    async def list_resource_templates(self, *, timeout: float | None = _DEFAULT) -> list[t.ResourceTemplate]:
+        """Return every resource template, following pages. See `list_tools`."""
+        return await self._list("resources/templates/list", "resource_templates", timeout)
+
+    async def list_prompts(self, *, timeout: float | None = _DEFAULT) -> list[t.Prompt]:
+        """Return every prompt, following pages. See `list_tools`."""
+        return await self._list("prompts/list", "prompts", timeout)
+
+    async def _list(self, method: str, field: str, timeout: float | None) -> list[Any]:
+        row = METHODS[method]
+        # An opening by -32022 says nothing of capabilities: there, ask and see.
+        declared = self._conversation.opened.capabilities
+        if declared != t.ServerCapabilities() and getattr(declared, cast(str, row.capability)) is None:
+            return []
+        found: list[Any] = []
+        seen: set[str] = set()
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            try:
+                page = cast(Any, await self._typed(method, t.PaginatedRequestParams(cursor=cursor), timeout))
+            except MethodNotFound:
+                return found
+            found += getattr(page, field)
+            # "Clients MUST NOT make decisions on a cursor's value": an empty string is a cursor like any other.
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+            if cursor in seen:
+                raise ProtocolViolation(
+                    f"the server's {method} repeats the cursor {cursor[:80]!r}: the list has no end"
+                )
+            seen.add(cursor)
+        raise ProtocolViolation(f"the server's {method} has more than {MAX_PAGES} pages")
+
+    # ------------------------------------------------------------------ tools
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = _DEFAULT,
+        max_timeout: float | None = _DEFAULT,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> t.CallToolResult:
+        """Call a tool and return its result as it is, ``is_error`` included.
+
+        Args:
+            name: The tool.
+            arguments: Its arguments.
+            timeout: Seconds without answer or progress; by default the client's; None for no limit.
+            max_timeout: Seconds whatever progress comes.
+            on_progress: Called with ``(progress, total, message)``, every time before this returns.
+            meta: Further entries for the request's ``_meta``.
+
+        Raises:
+            InvalidParams: There is no such tool.
+            RequestTimeout: No answer came in time; the server is told to stop.
+            ConnectionLost: The connection ended.
+            ProtocolViolation: The answer breaks a rule.
+        """
+        encoded = arguments_json(arguments)
+        params = t.CallToolRequestParams(name, arguments=UNSET if encoded is None else Raw(encoded))
+        result = await self._typed("tools/call", params, timeout, max_timeout, on_progress, meta)
+        if isinstance(result, t.InputRequiredResult):
+            raise ProtocolViolation(f"the tool {name!r} asks for input, and this client declared no way to give any")
+        return structured.unwrap_result(cast(t.CallToolResult, result))
+
+    @overload
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: type[T],
+        timeout: float | None = ...,
+        max_timeout: float | None = ...,
+        on_progress: OnProgress | None = None,
+    ) -> T: ...
+    @overload
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: Any = None,
+        timeout: float | None = ...,
+        max_timeout: float | None = ...,
+        on_progress: OnProgress | None = None,
+    ) -> Any: ...
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: Any = None,
+        timeout: float | None = _DEFAULT,
+        max_timeout: float | None = _DEFAULT,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """Call a tool and return its value: the structured content, or else the text, or else the content blocks.
+
+        Args:
+            name: The tool.
+            arguments: Its arguments.
+            returns: The type that the value is converted to.
+            timeout: As for `call_tool`.
+            max_timeout: As for `call_tool`.
+            on_progress: As for `call_tool`.
+
+        Raises:
+            ToolError: The tool failed; the message is what it said.
+            ProtocolViolation: The value is not of the type.
+        """
+        result = await self.call_tool(
+            name, arguments, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress
+        )
+        return value_of(result, returns)
+
+    # ------------------------------------------------------------------ resources, prompts, completion
+
+    async def read_resource(self, uri: str, *, timeout: float | None = _DEFAULT) -> t.ReadResourceResult:
+        """Read a resource.
+
+        Raises:
+            ResourceNotFound: There is none of that URI.
+        """
+        return cast(
+            t.ReadResourceResult, await self._typed("resources/read", t.ReadResourceRequestParams(uri), timeout)
+        )
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = _DEFAULT
+    ) -> t.GetPromptResult:
+        """Have a prompt written out.
+
+        Args:
+            name: The prompt.
+            arguments: Its arguments; what is no string is sent as its JSON.
+            timeout: As for `call_tool`.
+
+        Raises:
+            InvalidParams: There is no such prompt, or an argument is missing or wrong.
+        """
+        params = t.GetPromptRequestParams(name, arguments=prompt_arguments(arguments))
+        return cast(t.GetPromptResult, await self._typed("prompts/get", params, timeout))
+
+    async def complete(
+        self,
+        ref: str | t.PromptReference | t.ResourceTemplateReference,
+        argument: str,
+        value: str = "",
+        *,
+        arguments: Mapping[str, str] | None = None,
+        timeout: float | None = _DEFAULT,
+    ) -> t.Completion:
+        """Ask for values that an argument may take.
+
+        Args:
+            ref: The prompt's name, or the template or URI of a resource.
+            argument: The argument.
+            value: What has been typed so far.
+            arguments: The arguments that have a value already.
+            timeout: As for `call_tool`.
+        """
+        context = None if arguments is None else t.CompletionContext(arguments=dict(arguments))
+        params = t.CompleteRequestParams(reference(ref), t.CompletionArgument(argument, value), context=context)
+        result = cast(t.CompleteResult, await self._typed("completion/complete", params, timeout))
+        return result.completion
+
+    # ------------------------------------------------------------------ the rest of the protocol
+
+    async def ping(self, *, timeout: float | None = _DEFAULT) -> None:
+        """Ask for a sign of life: ``ping``, or ``server/discover`` where the revision has no ping."""
+        await self.request("ping" if self.revision.handshake else "server/discover", timeout=timeout)
+
+    async def set_log_level(self, level: t.LoggingLevel) -> None:
+        """Choose the least severe log messages to receive; in 2026-07-28 each request says so from then on.
+
+        Args:
+            level: One of the eight levels of RFC 5424.
+        """
+        if level not in t.LOGGING_LEVELS:
+            raise ConfigError(f"unknown log level {level!r}; known are {', '.join(t.LOGGING_LEVELS)}")
+        self._conversation.log_level = level
+        if not self.revision.log_level_per_request:
+            await self._typed("logging/setLevel", t.SetLevelRequestParams(level), _DEFAULT)
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = _DEFAULT,
+        on_progress: OnProgress | None = None,
+    ) -> dict[str, Any]:
+        """Send any request and return its result as it came.
+
+        Args:
+            method: The method.
+            params: Its parameters.
+            timeout: As for `call_tool`.
+            on_progress: As for `call_tool`.
+
+        Raises:
+            PeerError: The server answered with an error.
+        """
+        raw = await self._raw(method, None if params is None else dict(params), timeout, _DEFAULT, on_progress, None)
+        try:
+            result = msgspec.json.decode(raw)
+        except msgspec.MsgspecError as error:
+            raise ProtocolViolation(f"the answer to {method} is no JSON: {error}", bytes(raw)) from None
+        if not isinstance(result, dict):
+            raise ProtocolViolation(f"the answer to {method} must be an object", bytes(raw))
+        return cast("dict[str, Any]", result)
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Send any notification."""
+        self._conversation.notify(method, None if params is None else dict(params))
+
+    async def subscribe(self, uri: str) -> None:
+        """Have the server tell of changes of a resource; handshake revisions only. `listen` works on every revision."""
+        await self._typed("resources/subscribe", t.SubscribeRequestParams(uri), _DEFAULT)
+
+    async def unsubscribe(self, uri: str) -> None:
+        """Take a `subscribe` back; handshake revisions only."""
+        await self._typed("resources/unsubscribe", t.UnsubscribeRequestParams(uri), _DEFAULT)
+
+    def listen(
+        self, *, tools: bool = False, prompts: bool = False, resources: bool = False, uris: Sequence[str] = ()
+    ) -> Listening:
+        """Return an ``async with`` block that yields typed events of what changes, on every revision.
+
+        Args:
+            tools: The list of tools.
+            prompts: The list of prompts.
+            resources: The lists of resources and templates.
+            uris: Resources to follow.
+
+        Example:
+            ```
+            async with client.listen(tools=True, uris=["file:///log"]) as events:
+                async for event in events:
+                    print(event)
+            ```
+        """
+        return Listening(
+            self,
+            t.SubscriptionFilter(
+                tools_list_changed=tools or None,
+                prompts_list_changed=prompts or None,
+                resources_list_changed=resources or None,
+                resource_subscriptions=list(uris) or None,
+            ),
+        )
+
+    async def hold_listen(self, wanted: t.SubscriptionFilter, on_sent: Callable[[int], None]) -> Raw:
+        """Send ``subscriptions/listen`` and wait for its end; for `Listening`'s own use."""
+        params = t.SubscriptionsListenRequestParams(wanted)
+        return await self._conversation.request("subscriptions/listen", params, timeout=None, on_sent=on_sent)
+
+    # ------------------------------------------------------------------ inside
+
+    async def _typed(
+        self,
+        method: str,
+        params: Any,
+        timeout: float | None,
+        max_timeout: float | None = _DEFAULT,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> t.Received:
+        raw = await self._raw(method, params, timeout, max_timeout, on_progress, meta)
+        return self._conversation.decode(raw, METHODS.get(method))
+
+    async def _raw(
+        self,
+        method: str,
+        params: Any,
+        timeout: float | None,
+        max_timeout: float | None,
+        on_progress: OnProgress | None,
+        meta: Mapping[str, Any] | None,
+    ) -> Raw:
+        try:
+            return await self._conversation.request(
+                method,
+                params,
+                timeout=self.timeout if timeout is _DEFAULT else timeout,
+                max_timeout=self._max_timeout if max_timeout is _DEFAULT else max_timeout,
+                on_progress=on_progress,
+                meta=meta,
+            )
+        except wire.WireError as error:
+            raise ConfigError(f"{method} was not sent: {error}") from None
+
+    def _hear(self, notification: Notification) -> None:
+        for listening in list(self.listenings):
+            listening.hear(notification)
+        if notification.method == "notifications/message" and self._on_log is not None:
+            self._hear_log(notification)
+        if self._on_notification is not None:
+            params = {} if notification.params is UNSET else msgspec.json.decode(notification.params)
+            self._tell(self._on_notification(notification.method, params))
+
+    def _hear_log(self, notification: Notification) -> None:
+        raw = Raw(b"{}") if notification.params is UNSET else notification.params
+        try:
+            message = wire.decode(raw, t.LoggingMessageNotificationParams)
+        except wire.WireError as error:
+            _log.warning("a malformed log message was dropped: %s", error)
+            return
+        assert self._on_log is not None
+        self._tell(self._on_log(message))
+
+    def _tell(self, told: Any) -> None:
+        if inspect.isawaitable(told):
+            self._conversation.follow(told)
+
+    def _lost(self, why: Exception) -> None:
+        for listening in list(self.listenings):
+            listening.finish(why)
+
+
+def _pinned(revision: str | None) -> Revision | None:
+    if revision is None:
+        return None
+    found = by_name(revision)
+    if found is None:
+        raise ConfigError(f"unknown revision {revision!r}; known are {', '.join(r.name for r in REVISIONS)}")
+    return found
+
+
+def _answering(handler: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any], Call], Any]:
+    async def answer(params: dict[str, Any], call: Call) -> Any:
+        result = handler(params)
+        return await result if inspect.isawaitable(result) else result
+
+    return answer

@@ -1,0 +1,132 @@
+"""What a client is pointed at, and how a stream to it is opened.
+
+A target is a command (a list), a Python file, a `Server` in this process, or a message stream. Nothing is sent here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from modelwire.errors import ConfigError, ConnectionFailed
+from modelwire.rpc.message_stream import MessageStream
+from modelwire.rpc.observer import Observer
+from modelwire.transports.process import spawn
+from modelwire.transports.stderr import StderrTarget
+
+_LATER = ("http://", "https://", "ws://", "wss://", "tcp://", "unix://")
+
+
+class Target:
+    """How to open a stream to one server.
+
+    Args:
+        target: A command, a ``.py`` file, a `Server`, or a `MessageStream`.
+        env: Environment variables for a command, beside a minimal environment.
+        pass_env: Names of variables of this process to hand on.
+        cwd: The folder that a command runs in.
+        stderr: Where a command's stderr goes besides being kept: a file object, a callable that takes lines, or None.
+        max_message: The longest message that is accepted, in bytes.
+        observers: Told of stderr and exit.
+
+    Raises:
+        ConfigError: The target is none of these.
+    """
+
+    def __init__(
+        self,
+        target: Any,
+        *,
+        env: Mapping[str, str] | None,
+        pass_env: Sequence[str],
+        cwd: str | os.PathLike[str] | None,
+        stderr: StderrTarget | None,
+        max_message: int,
+        observers: Sequence[Observer],
+    ) -> None:
+        self._target = target
+        self._env = env
+        self._pass_env = pass_env
+        self._cwd = None if cwd is None else os.fspath(cwd)
+        self._stderr = stderr
+        self._max_message = max_message
+        self._observers = observers
+        self._opened = False
+        self._serving: asyncio.Task[None] | None = None
+        self.command = _command(target)
+
+    def __str__(self) -> str:
+        if self.command is not None:
+            return " ".join(self.command)
+        name = getattr(self._target, "name", None)
+        return f"the server {name!r}" if isinstance(name, str) else type(self._target).__name__
+
+    @property
+    def can_restart(self) -> bool:
+        """Whether a new stream can be opened after the first has ended."""
+        return self.command is not None
+
+    async def open(self) -> MessageStream:
+        """Open a stream.
+
+        Raises:
+            ConnectionFailed: That did not work; the message says why.
+        """
+        if self.command is not None:
+            return await spawn(
+                self.command,
+                env=self._env,
+                pass_env=self._pass_env,
+                cwd=self._cwd,
+                max_message=self._max_message,
+                observers=self._observers,
+                forward_stderr=self._stderr,
+            )
+        if hasattr(self._target, "dispatcher"):
+            return self._open_memory()
+        if self._opened:
+            raise ConnectionFailed(f"{self} was used once; give the client a new stream")
+        self._opened = True
+        return cast(MessageStream, self._target)
+
+    def _open_memory(self) -> MessageStream:
+        from modelwire.transports.memory import memory_pair
+
+        ours, theirs = memory_pair()
+        self._serving = asyncio.create_task(self._target.serve(theirs))
+        return ours
+
+    async def closed(self) -> None:
+        """Wait for what `open` started in this process."""
+        if self._serving is not None:
+            serving, self._serving = self._serving, None
+            await asyncio.wait([serving])
+
+
+def _command(target: Any) -> list[str] | None:
+    if isinstance(target, str | Path):
+        return _from_string(os.fspath(target))
+    if isinstance(target, list | tuple):
+        words: Sequence[Any] = target  # pyright: ignore[reportUnknownVariableType]
+        if not words or not all(isinstance(word, str | os.PathLike) for word in words):
+            raise ConfigError(f"a command is a list of strings, such as ['python', 'server.py'], not {target!r}")
+        return [os.fspath(word) for word in words]
+    if hasattr(target, "dispatcher") or all(hasattr(target, name) for name in ("receive", "send", "aclose")):
+        return None
+    raise ConfigError(
+        f"cannot connect to {target!r}: give a command as a list, the path of a .py file, a Server, or a message stream"
+    )
+
+
+def _from_string(target: str) -> list[str]:
+    if target.startswith(_LATER):
+        raise ConfigError(f"{target!r}: this version speaks stdio and in memory only; give a command as a list")
+    if not target.endswith(".py"):
+        raise ConfigError(f"{target!r} is no .py file; give a command as a list: {target.split()!r}")
+    if not os.path.exists(target):
+        raise ConnectionFailed(f"there is no file {target!r}; the path is taken from {os.getcwd()!r}")
+    return [sys.executable, target]

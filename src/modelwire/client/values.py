@@ -1,0 +1,92 @@
+"""Between Python values and what calls carry: arguments on the way out, results on the way back.
+
+Pure conversion: nothing here sends or waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from modelwire.errors import ConfigError, ProtocolViolation, ToolError
+from modelwire.protocol import types as t
+from modelwire.protocol import wire
+from modelwire.protocol.revisions import LATEST
+
+
+def text_of(content: list[Any]) -> str:
+    """Return the text of content blocks, one block per line; blocks that are no text are left out."""
+    return "\n".join(block.text for block in content if isinstance(block, t.TextContent))
+
+
+def value_of(result: t.CallToolResult, returns: Any) -> Any:
+    """Return the value of a tool's result.
+
+    Structured content when there is any; else the text, if all of it is text; else the content blocks.
+
+    Args:
+        result: The result.
+        returns: The type to convert to, or None to leave the value as JSON has it.
+
+    Raises:
+        ToolError: The tool failed.
+        ProtocolViolation: The value is not of the type.
+    """
+    if result.is_error:
+        raise ToolError(text_of(result.content) or "the tool failed and said nothing", result.content)
+    if result.structured_content is not UNSET:
+        value: Any = result.structured_content
+        return value if returns is None else _converted(value, returns)
+    if not result.content or not all(isinstance(block, t.TextContent) for block in result.content):
+        return None if not result.content else result.content
+    text = text_of(result.content)
+    if returns is None or returns is str:
+        return text
+    try:
+        return msgspec.json.decode(text.encode(), type=returns)
+    except msgspec.MsgspecError as error:
+        raise ProtocolViolation(f"the tool's text is no JSON of {returns!r} ({error})", text.encode()) from None
+
+
+def _converted(value: Any, returns: Any) -> Any:
+    try:
+        # From JSON, not from Python values: a date or a UUID is a string there.
+        return msgspec.json.decode(msgspec.json.encode(value), type=returns)
+    except msgspec.MsgspecError as error:
+        raise ProtocolViolation(
+            f"the tool's result is not of type {returns!r} ({error})", msgspec.json.encode(value)
+        ) from None
+
+
+def arguments_json(arguments: Mapping[str, Any] | None) -> bytes | None:
+    """Return a call's arguments as JSON; None when there are none to send.
+
+    Raises:
+        ConfigError: They cannot be written as JSON.
+    """
+    if arguments is None:
+        return None
+    try:
+        return wire.encode(dict(arguments), LATEST)
+    except wire.WireError as error:
+        raise ConfigError(f"the arguments cannot be sent: {error}") from None
+
+
+def prompt_arguments(arguments: Mapping[str, Any] | None) -> dict[str, str] | None:
+    """Return a prompt's arguments as strings, which is all that the wire has for them: JSON for what is no string."""
+    if arguments is None:
+        return None
+    return {
+        name: value if isinstance(value, str) else wire.encode(value, LATEST).decode()
+        for name, value in arguments.items()
+    }
+
+
+def reference(ref: str | t.PromptReference | t.ResourceTemplateReference) -> Any:
+    """Return what a completion is for: a URI or template is a resource, any other string a prompt."""
+    if not isinstance(ref, str):
+        return ref
+    return t.ResourceTemplateReference(ref) if "://" in ref or "{" in ref else t.PromptReference(ref)

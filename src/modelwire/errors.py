@@ -1,0 +1,241 @@
+"""Every error that modelwire raises, as one tree.
+
+    ModelwireError
+    ├── ToolError                    a tool said no: ``isError: true`` with its content
+    ├── RpcError                     a JSON-RPC error: code, message, data; handlers may raise it
+    │   ├── NotFound                 a handler's word for "no such resource"
+    │   └── PeerError                the other side answered with an error
+    │       ├── MethodNotFound           -32601
+    │       ├── InvalidParams            -32602
+    │       ├── ResourceNotFound         -32002, or -32602 with ``data.uri``
+    │       ├── MissingCapability        -32021
+    │       └── UnsupportedRevision      -32022
+    └── LocalError                   this side; never dressed as an answer from the peer
+        ├── RequestTimeout           no answer within the deadline
+        ├── RequestCancelled         the request was given up before its answer
+        ├── ConnectionFailed         the connection could not be opened
+        ├── ConnectionLost           the connection ended while it was needed
+        │   └── ServerExited         the server's process ended: exit code, stderr
+        ├── ProtocolViolation        the peer broke a rule of the specification
+        │   └── FrameTooLarge        a message above ``max_message``
+        ├── SignatureError           a function that cannot become a tool, prompt or resource
+        └── ConfigError              a setting or a call of the library that cannot work
+
+This file holds no logic beyond building messages, and imports nothing of modelwire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+RESOURCE_NOT_FOUND = -32002
+"""Handshake revisions only; 2026-07-28 answers ``-32602`` instead."""
+HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
+UNSUPPORTED_REVISION = -32022
+URL_ELICITATION_REQUIRED = -32042
+"""2025-11-25 only."""
+
+
+class ModelwireError(Exception):
+    """The root of every error that modelwire raises."""
+
+
+class ToolError(ModelwireError):
+    """A tool failed in a way that the model should read.
+
+    A tool's function raises it, and the caller of ``Client.call`` receives it. On the wire it is a
+    result with ``isError: true``, never a JSON-RPC error.
+
+    Args:
+        message: What happened, in words a model can act on.
+        content: The content blocks of the result; by default one text block with the message.
+    """
+
+    def __init__(self, message: str, content: Sequence[Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.content: list[Any] | None = None if content is None else list(content)
+
+
+class RpcError(ModelwireError):
+    """A JSON-RPC error, to be raised by a handler or received as `PeerError`.
+
+    Args:
+        code: The integer code. Choose one outside -32768..-32000 for errors of your own.
+        message: One sentence that says what happened.
+        data: Anything that can be written as JSON, or None for no ``data`` member.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"
+
+
+class NotFound(RpcError):
+    """Raised by a handler: what the request names does not exist.
+
+    Sent as ``-32002`` on handshake revisions when a resource was asked for, and as ``-32602`` otherwise
+    (2026-07-28, server/resources, Error Handling).
+
+    Args:
+        message: What was not found.
+        uri: The URI that was asked for, when it was a resource.
+    """
+
+    def __init__(self, message: str, *, uri: str | None = None) -> None:
+        super().__init__(INVALID_PARAMS, message, None if uri is None else {"uri": uri})
+        self.uri = uri
+
+
+class PeerError(RpcError):
+    """The other side answered a request with an error: ``code``, ``message``, ``data`` are its own."""
+
+
+class MethodNotFound(PeerError):
+    """``-32601``: the peer does not have the method."""
+
+
+class InvalidParams(PeerError):
+    """``-32602``: the peer refused the parameters; also an unknown tool or prompt."""
+
+
+class ResourceNotFound(InvalidParams):
+    """The peer has no resource of that URI (``-32002``, or ``-32602`` naming the URI in 2026-07-28)."""
+
+
+class MissingCapability(PeerError):
+    """``-32021``: the request needs a client capability that was not declared."""
+
+
+class UnsupportedRevision(PeerError):
+    """``-32022``: the peer does not speak the revision; ``supported`` lists those it does."""
+
+    @property
+    def supported(self) -> list[str]:
+        """The revisions that the peer offers, as it listed them."""
+        data = self.data
+        found = data.get("supported") if isinstance(data, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+def peer_error(code: int, message: str, data: Any = None) -> PeerError:
+    """Return the error class that fits what the peer answered."""
+    if code == RESOURCE_NOT_FOUND:
+        return ResourceNotFound(code, message, data)
+    if code == INVALID_PARAMS and isinstance(data, dict) and set(data) == {"uri"}:  # pyright: ignore[reportUnknownArgumentType]
+        return ResourceNotFound(code, message, data)
+    return _BY_CODE.get(code, PeerError)(code, message, data)
+
+
+_BY_CODE: dict[int, type[PeerError]] = {
+    METHOD_NOT_FOUND: MethodNotFound,
+    INVALID_PARAMS: InvalidParams,
+    MISSING_CAPABILITY: MissingCapability,
+    UNSUPPORTED_REVISION: UnsupportedRevision,
+}
+
+
+class LocalError(ModelwireError):
+    """Something on this side went wrong; the peer said nothing of the kind."""
+
+
+class RequestTimeout(LocalError):
+    """No answer came within the deadline.
+
+    Args:
+        method: The request's method.
+        seconds: How long was waited.
+        heard: What arrived meanwhile, one clause each.
+    """
+
+    def __init__(self, method: str, seconds: float, heard: Sequence[str] = ()) -> None:
+        text = f"no answer to {method} within {seconds:g} s"
+        text += f"; meanwhile: {'; '.join(heard)}" if heard else "; nothing was heard meanwhile"
+        super().__init__(f"{text}. Pass timeout= to wait longer.")
+        self.method = method
+        self.seconds = seconds
+        self.heard = list(heard)
+
+
+class RequestCancelled(LocalError):
+    """The request was given up before its answer arrived."""
+
+
+class ConnectionFailed(LocalError):
+    """The connection could not be opened; the message says to what, why, and what to try."""
+
+
+class ConnectionLost(LocalError):
+    """The connection ended while a request was open, or is no longer there."""
+
+    def again(self, what: str) -> ConnectionLost:
+        """Return the same condition as a new exception, for another request that it hits."""
+        return type(self)(f"{what}: {self}")
+
+
+class ServerExited(ConnectionLost):
+    """The server's process ended.
+
+    Args:
+        message: What was going on.
+        exit_code: The exit status; negative is the signal's number; None when unknown.
+        stderr: The end of what it wrote to stderr.
+    """
+
+    def __init__(self, message: str, *, exit_code: int | None, stderr: str = "") -> None:
+        tail = stderr.strip()
+        super().__init__(f"{message}\n  stderr: {tail[-2000:]}" if tail else message)
+        self.exit_code = exit_code
+        self.stderr = stderr
+        self._message = message
+
+    def again(self, what: str) -> ServerExited:
+        """Return the same condition as a new exception, for another request that it hits."""
+        return ServerExited(f"{what}: {self._message}", exit_code=self.exit_code, stderr=self.stderr)
+
+
+class ProtocolViolation(LocalError):
+    """The peer broke a rule.
+
+    Args:
+        rule: The rule, in the specification's words where it has any.
+        frame: The bytes that broke it, where they are at hand.
+    """
+
+    def __init__(self, rule: str, frame: bytes | None = None) -> None:
+        shown = "" if frame is None else f": {frame[:200].decode('utf-8', 'replace')}"
+        super().__init__(f"{rule}{shown}")
+        self.rule = rule
+        self.frame = frame
+
+
+class FrameTooLarge(ProtocolViolation):
+    """A message is longer than ``max_message``; it was dropped, and the next one is read as usual.
+
+    Args:
+        limit: The value of ``max_message``, in bytes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"message longer than max_message={limit} bytes; raise max_message to accept it")
+        self.limit = limit
+
+
+class SignatureError(LocalError):
+    """A function cannot become a tool, prompt or resource; the message names the parameter."""
+
+
+class ConfigError(LocalError):
+    """A setting, or a call of the library, that cannot work."""

@@ -1,0 +1,396 @@
+"""JSON-RPC 2.0 envelopes: bytes <-> Request | Notification | Response | ErrorResponse | Batch.
+
+One frame is decoded once; ``params``, ``result`` and ``data`` stay raw JSON for whoever knows their type. Ids are kept
+as the bytes that came, beside a key to look them up by, so that an answer always echoes the id byte for byte.
+
+This module knows JSON-RPC and nothing of MCP: no method names, no revisions, no I/O.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from modelwire.errors import INVALID_REQUEST, PARSE_ERROR, ModelwireError
+
+MAX_DEPTH: Final = 256
+"""How deep arrays and objects may nest in one frame. Deeper frames are refused before any parser sees them."""
+
+IdKey: TypeAlias = int | str
+"""What an id is looked up by. ``1`` and ``"1"`` differ, as the specification wants; ``1`` and ``1`` in any spelling do not."""
+
+
+class Request(Struct, frozen=True):
+    """A request: somebody waits for the answer to ``id``.
+
+    Attributes:
+        id: The id as JSON, exactly as it came.
+        key: The id's value, to look it up by.
+        method: The method's name.
+        params: The parameters as raw JSON, or UNSET when there were none.
+    """
+
+    id: bytes
+    key: IdKey
+    method: str
+    params: Raw | UnsetType = UNSET
+
+
+class Notification(Struct, frozen=True):
+    """A message that wants no answer."""
+
+    method: str
+    params: Raw | UnsetType = UNSET
+
+
+class Response(Struct, frozen=True):
+    """The successful answer to the request ``key``."""
+
+    id: bytes
+    key: IdKey
+    result: Raw
+
+
+class ErrorResponse(Struct, frozen=True):
+    """The answer that a request failed; ``key`` is None when the peer could not tell which."""
+
+    key: IdKey | None
+    code: int
+    message: str
+    data: Any = None
+
+
+class InvalidFrame(ModelwireError):
+    """A frame that is no JSON-RPC message.
+
+    Attributes:
+        code: ``-32700`` when it is no JSON, ``-32600`` when it is no message.
+        reason: What is wrong with it.
+        id: The id as JSON, where one could be read.
+        key: Its value.
+        answerable: False for what looks like a response: answering an answer would start a loop.
+    """
+
+    def __init__(
+        self, code: int, reason: str, *, id: bytes | None = None, key: IdKey | None = None, answerable: bool = True
+    ) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+        self.id = id
+        self.key = key
+        self.answerable = answerable
+
+
+Message: TypeAlias = Request | Notification | Response | ErrorResponse
+
+
+class Batch(Struct, frozen=True):
+    """A JSON array of messages; an item that is no message stands in it as its `InvalidFrame`."""
+
+    items: list[Message | InvalidFrame]
+
+
+class _Envelope(Struct):
+    jsonrpc: Raw | UnsetType = UNSET
+    id: Raw | UnsetType = UNSET
+    method: Raw | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class _Plain(Struct):
+    """The envelope of nearly every frame that a server gets; anything else takes the long way."""
+
+    jsonrpc: str
+    method: str
+    id: int = 0
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class _ErrorObject(Struct):
+    code: int
+    message: str
+    data: Raw | UnsetType = UNSET
+
+
+_decode_plain = msgspec.json.Decoder(_Plain).decode
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_items = msgspec.json.Decoder(list[Raw]).decode
+_decode_error = msgspec.json.Decoder(_ErrorObject).decode
+_decode_text = msgspec.json.Decoder(str).decode
+_decode_any = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+_VERSION = b'"2.0"'
+_INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]*)\Z")
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+
+
+def decode(frame: bytes) -> Message | Batch:
+    """Return the message in a frame.
+
+    Args:
+        frame: One JSON text in UTF-8.
+
+    Raises:
+        InvalidFrame: The frame is no JSON or no JSON-RPC 2.0 message; it names the id where that could be read.
+    """
+    frame = _checked(frame)
+    try:
+        plain = _decode_plain(frame)
+    except (msgspec.MsgspecError, RecursionError):
+        pass
+    else:
+        if _is_plain(plain):
+            return Request(b"%d" % plain.id, plain.id, plain.method, plain.params)
+    try:
+        envelope = _decode_envelope(frame)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        return _odd(frame, error)
+    return _message(envelope)
+
+
+def _is_plain(plain: _Plain) -> bool:
+    return (
+        0 < plain.id < 1 << 53  # such an id has one spelling, so it need not be kept as it came
+        and plain.jsonrpc == "2.0"
+        and plain.result is UNSET
+        and plain.error is UNSET
+        and (plain.params is UNSET or memoryview(plain.params)[0] == 0x7B)
+    )
+
+
+def _message(envelope: _Envelope) -> Message:
+    id_, method = envelope.id, envelope.method
+    key = None if id_ is UNSET else _key(bytes(id_))
+    if envelope.jsonrpc is UNSET or bytes(envelope.jsonrpc) != _VERSION:
+        raise _invalid(envelope, key, 'the member "jsonrpc" must be "2.0"')
+    if method is not UNSET:
+        if envelope.result is not UNSET or envelope.error is not UNSET:
+            raise _invalid(envelope, key, 'a message with "method" must not have "result" or "error"')
+        return _call(envelope, id_, key, method)
+    if envelope.result is not UNSET and envelope.error is not UNSET:
+        raise _invalid(envelope, key, 'a response has "result" or "error", never both')
+    if envelope.result is not UNSET:
+        if key is None or id_ is UNSET:
+            raise _invalid(envelope, key, "a response must have the id of its request, a string or an integer")
+        return Response(bytes(id_), key, envelope.result)
+    if envelope.error is not UNSET:
+        return _error(envelope, key, envelope.error)
+    raise _invalid(envelope, key, 'a message needs "method", "result" or "error"')
+
+
+def _call(envelope: _Envelope, id_: Raw | UnsetType, key: IdKey | None, method: Raw) -> Request | Notification:
+    try:
+        name = _decode_text(method)
+    except msgspec.MsgspecError:
+        raise _invalid(envelope, key, 'the member "method" must be a string') from None
+    params = envelope.params
+    if params is not UNSET:
+        first = bytes(memoryview(params)[:1])
+        if first == b"n":  # null, which some peers write for "none"
+            params = UNSET
+        elif first not in (b"{", b"["):
+            raise _invalid(envelope, key, 'the member "params" must be an object')
+    if id_ is UNSET:
+        return Notification(name, params)
+    if key is None:
+        # "Unlike base JSON-RPC, the ID MUST NOT be null", and a message with an id is no notification.
+        raise _invalid(envelope, None, "the id must be a string or an integer")
+    return Request(bytes(id_), key, name, params)
+
+
+def _error(envelope: _Envelope, key: IdKey | None, error: Raw) -> ErrorResponse:
+    if key is None and envelope.id is not UNSET and bytes(envelope.id) != b"null":
+        raise _invalid(envelope, key, "a response must have the id of its request, a string or an integer")
+    try:
+        detail = _decode_error(error)
+        data: Any = None if detail.data is UNSET else _decode_any(detail.data)
+    except (msgspec.MsgspecError, RecursionError):
+        raise _invalid(
+            envelope, key, 'the member "error" must be an object with an integer "code" and a string "message"'
+        ) from None
+    return ErrorResponse(key, detail.code, detail.message, data)
+
+
+def _invalid(envelope: _Envelope, key: IdKey | None, reason: str) -> InvalidFrame:
+    response = envelope.method is UNSET and not (envelope.result is UNSET and envelope.error is UNSET)
+    id_ = None if key is None or envelope.id is UNSET else bytes(envelope.id)
+    return InvalidFrame(INVALID_REQUEST, reason, id=id_, key=key, answerable=not response)
+
+
+def _key(raw: bytes) -> IdKey | None:
+    """Return an id's value, or None when it is neither a string nor an integer (``1.0`` is neither)."""
+    if raw[:1] == b'"':
+        return _decode_text(raw)
+    if _INTEGER.match(raw) is None:
+        return None
+    try:
+        return int(raw)
+    except ValueError:  # more digits than Python converts; equal spelling is equal value, since zeros cannot lead
+        return raw.decode()
+
+
+def _odd(frame: bytes, error: Exception) -> Batch:
+    """Return the batch in the frame, or say what the frame is instead."""
+    first = frame[:64].lstrip()[:1]
+    if isinstance(error, msgspec.ValidationError):
+        if first != b"[":
+            raise InvalidFrame(INVALID_REQUEST, "a message must be a JSON object") from None
+        items = _decode_items(frame)
+        return Batch([_item(bytes(item)) for item in items])
+    raise InvalidFrame(PARSE_ERROR, f"not JSON: {_syntax(frame, error)}", **_recover(frame)) from None
+
+
+def _item(raw: bytes) -> Message | InvalidFrame:
+    try:
+        message = decode(raw)
+    except InvalidFrame as invalid:
+        return invalid
+    if isinstance(message, Batch):
+        return InvalidFrame(INVALID_REQUEST, "a batch must not contain another batch")
+    return message
+
+
+def _syntax(frame: bytes, error: Exception) -> str:
+    """Say where the JSON breaks off, in words of our own."""
+    try:
+        json.loads(frame, parse_constant=_constant)
+    except json.JSONDecodeError as where:
+        return f"{where.msg} at character {where.pos}"
+    except (ValueError, RecursionError) as other:
+        return str(other)
+    return str(error)
+
+
+def _constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _checked(frame: bytes) -> bytes:
+    """Refuse what no parser should see, and mend lone surrogates."""
+    if not frame.isascii():
+        try:
+            frame.decode()
+        except UnicodeDecodeError as bad:
+            # "JSON-RPC messages MUST be UTF-8 encoded." (basic/transports)
+            reason = f"not UTF-8: byte 0x{frame[bad.start]:02x} at position {bad.start}"
+            raise InvalidFrame(PARSE_ERROR, reason, **_recover(frame)) from None
+    if frame.count(b"[") + frame.count(b"{") > MAX_DEPTH and _too_deep(frame):
+        raise InvalidFrame(PARSE_ERROR, f"nested more than {MAX_DEPTH} deep", **_recover(frame))
+    if b"\\ud" in frame or b"\\uD" in frame:
+        return _mended(frame)
+    return frame
+
+
+def _too_deep(frame: bytes) -> bool:
+    brackets = _STRING.sub(b"", frame).translate(None, _NOT_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            return False
+        # Each round removes the innermost pairs, so a text of depth n is gone after n rounds.
+        left = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(left) == len(brackets):
+            return False  # unbalanced: the parser says it better
+        brackets = left
+    return bool(brackets)
+
+
+def _mended(frame: bytes) -> bytes:
+    r"""Return the frame with each lone surrogate escape (``"\ud83d"``) replaced by U+FFFD.
+
+    Such an escape is JSON by its grammar but stands for no character; JavaScript writes it when a string was cut
+    inside an emoji. One of them must not cost the whole message.
+    """
+    parts: list[bytes] = []
+    copied = 0
+    high: re.Match[bytes] | None = None
+    for match in _ESCAPE.finditer(frame):
+        unit = match[1]
+        value = int(unit, 16) if unit is not None else 0
+        if 0xDC00 <= value < 0xE000 and high is not None and high.end() == match.start():
+            high = None  # a pair: one character
+            continue
+        for lone in (high, match if 0xDC00 <= value < 0xE000 else None):
+            if lone is not None:
+                parts += (frame[copied : lone.start()], b"\\ufffd")
+                copied = lone.end()
+        high = match if 0xD800 <= value < 0xDC00 else None
+    if high is not None:
+        parts += (frame[copied : high.start()], b"\\ufffd")
+        copied = high.end()
+    return b"".join((*parts, frame[copied:]))
+
+
+_RECOVER_LIMIT: Final = 1 << 20
+
+
+def _recover(frame: bytes) -> dict[str, Any]:
+    """Look a second time, with a forgiving parser, for the id of a frame that could not be read.
+
+    The right call can then be answered, or fail, at once. A frame that is cut off has no trustworthy id.
+    """
+    if len(frame) > _RECOVER_LIMIT:
+        return {}
+    try:
+        found: Any = json.loads(frame.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict) or "id" not in found:
+        return {}
+    key: Any = found["id"]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(key, bool) or not isinstance(key, int | str):
+        return {}
+    try:
+        id_ = _encode(key)
+    except (msgspec.MsgspecError, ValueError, OverflowError):
+        return {}
+    return {"id": id_, "key": key, "answerable": "method" in found}
+
+
+def encode_id(key: IdKey) -> bytes:
+    """Return an id of ours as JSON."""
+    return _encode(key)
+
+
+def encode_request(id_: bytes, method: str, params: bytes | None) -> bytes:
+    """Return the frame of a request; ``params`` is a JSON object, or None for no such member."""
+    if params is None:
+        return b'{"jsonrpc":"2.0","id":' + id_ + b',"method":' + _encode(method) + b"}"
+    return b'{"jsonrpc":"2.0","id":' + id_ + b',"method":' + _encode(method) + b',"params":' + params + b"}"
+
+
+def encode_notification(method: str, params: bytes | None = None) -> bytes:
+    """Return the frame of a notification."""
+    if params is None:
+        return b'{"jsonrpc":"2.0","method":' + _encode(method) + b"}"
+    return b'{"jsonrpc":"2.0","method":' + _encode(method) + b',"params":' + params + b"}"
+
+
+def encode_result(id_: bytes, result: bytes) -> bytes:
+    """Return the frame of a successful answer."""
+    return b'{"jsonrpc":"2.0","id":' + id_ + b',"result":' + result + b"}"
+
+
+def encode_error(id_: bytes | None, code: int, message: str, data: bytes | None = None) -> bytes:
+    """Return the frame of an error; ``id_`` None leaves the member out, ``b"null"`` writes null."""
+    head = b'{"jsonrpc":"2.0",' + (b"" if id_ is None else b'"id":' + id_ + b",")
+    tail = b"}}" if data is None else b',"data":' + data + b"}}"
+    text = message.encode("utf-8", "replace").decode()  # a lone surrogate in a message costs only itself
+    return head + b'"error":{"code":' + str(code).encode() + b',"message":' + _encode(text) + tail
+
+
+def encode_batch(frames: Iterable[bytes]) -> bytes:
+    """Return the frame of a batch."""
+    return b"[" + b",".join(frames) + b"]"

@@ -1,0 +1,454 @@
+"""Both directions of one connection, frame by frame: who is answered, what is awaited, what is cancelled.
+
+A connection is given frames and hands out frames through ``post``; it owns no stream and starts no task, so that every
+transport, and people who bring their own, can drive it. `modelwire.rpc.stream` drives it over a duplex stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from modelwire.errors import (
+    INVALID_REQUEST,
+    ConnectionLost,
+    FrameTooLarge,
+    LocalError,
+    ProtocolViolation,
+    RequestTimeout,
+    RpcError,
+    peer_error,
+)
+from modelwire.protocol import jsonrpc, wire
+from modelwire.protocol.jsonrpc import Batch, ErrorResponse, IdKey, InvalidFrame, Notification, Request, Response
+from modelwire.rpc.call import Call
+from modelwire.rpc.observer import Observer, tell
+from modelwire.rules.pending import OnProgress, Outgoing, Pending
+from modelwire.rules.session import Session
+
+if TYPE_CHECKING:
+    from modelwire.rpc.dispatcher import Dispatcher
+
+_log = logging.getLogger("modelwire")
+
+MAX_REQUESTS = 4096
+"""How many requests of one connection may be open at once; above it a request is refused, and the rest go on."""
+
+
+class _Cancelled(Struct):
+    requestId: Raw
+    reason: str | None = None
+
+
+class _Progress(Struct):
+    progressToken: int | str
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+_decode_cancelled = msgspec.json.Decoder(_Cancelled).decode
+_decode_progress = msgspec.json.Decoder(_Progress).decode
+_decode_key = msgspec.json.Decoder(int | str).decode
+
+
+class BatchCall:
+    """A batch whose answers go back as one array, in no particular order, once the last is there."""
+
+    __slots__ = ("calls", "frames")
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+        self.calls: list[Call] = []
+
+
+class Connection:
+    """The state of one connection.
+
+    Args:
+        dispatcher: Answers the peer's requests and takes its notifications.
+        post: Sends a frame without waiting.
+        session: What the peer's handshake established.
+        observers: Who watches the frames.
+        answers_invalid: Whether invalid frames are answered. A server does so; a client that did would answer noise.
+    """
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        post: Callable[[bytes], None],
+        *,
+        session: Session | None = None,
+        observers: Sequence[Observer] = (),
+        answers_invalid: bool = True,
+    ) -> None:
+        self.dispatcher = dispatcher
+        self.session = session or Session()
+        self.observers = observers
+        self.calls: dict[IdKey, Call] = {}
+        """The peer's requests that are being answered."""
+        self.pending = Pending()
+        self.batching = False
+        """Whether the peer may send batches; on a server the session's revision says so."""
+        self.answers_requests = True
+        """Whether the peer may send requests at all: "The server MUST NOT write JSON-RPC requests" in 2026-07-28."""
+        self.ended: Exception | None = None
+        """Why nothing more will come, once that is so."""
+        self.heard: deque[str] = deque(maxlen=64)
+        self.heard_count = 0
+        self.loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
+        self.crowded: Callable[..., bool] = _never_crowded
+        """``crowded(n=1)`` says whether more than n MiB wait to be sent, because the peer reads too slowly."""
+        self.when_room: Callable[[Callable[[], None]], None] = self.loop.call_soon
+        """Calls a function once the connection is not crowded."""
+        self.on_stop: Callable[[], Any] | None = None
+        """Set by whoever drives the connection: called when the peer says goodbye."""
+        self._post = post
+        self._answers_invalid = answers_invalid
+        self._timer: asyncio.TimerHandle | None = None
+        self._callbacks: set[asyncio.Future[Any]] = set()
+
+    # ------------------------------------------------------------------ out
+
+    def post(self, frame: bytes) -> None:
+        """Send a frame without waiting. Call it on the connection's event loop."""
+        if self.observers:
+            tell(self.observers, lambda observer: observer.frame("out", frame))
+        self._post(frame)
+
+    def notify(self, method: str, params: bytes | None = None) -> None:
+        """Send a notification that belongs to no request."""
+        if self.ended is None:
+            self.post(jsonrpc.encode_notification(method, params))
+
+    async def request(
+        self,
+        method: str,
+        params: bytes | None,
+        *,
+        timeout: float | None,
+        max_timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        cancellable: bool = True,
+        on_sent: Callable[[int], None] | None = None,
+    ) -> Raw:
+        """Send a request and return the raw JSON of its result.
+
+        Args:
+            method: The method.
+            params: Its parameters, a JSON object.
+            timeout: Seconds without an answer, or progress, after which it is given up; None to wait for ever.
+            max_timeout: Seconds after which it is given up whatever progress comes.
+            on_progress: Told of progress; all of it before this returns.
+            cancellable: Whether the peer is told when the request is given up. "The initialize request MUST NOT be
+                cancelled by clients."
+            on_sent: Called with the request's id just before it is sent.
+
+        Raises:
+            PeerError: The peer answered with an error.
+            RequestTimeout: No answer came in time.
+            ConnectionLost: The connection ended.
+            ProtocolViolation: The answer is no JSON-RPC response.
+        """
+        if self.ended is not None:
+            raise lost(self.ended, f"{method} was not sent")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Raw] = loop.create_future()
+        entry = self.pending.add(
+            method,
+            lambda outcome: _settle(answer, outcome),
+            now=loop.time(),
+            timeout=timeout,
+            max_timeout=max_timeout,
+            on_progress=on_progress,
+        )
+        if on_progress is not None:
+            params = wire.with_meta(params or b"{}", {"progressToken": entry.key})
+        if on_sent is not None:
+            on_sent(entry.key)
+        self._arm(loop)
+        since = self.heard_count
+        try:
+            self.post(jsonrpc.encode_request(jsonrpc.encode_id(entry.key), method, params))
+            result = await answer
+        except RequestTimeout as late:
+            if cancellable:
+                self._give_up(entry, f"no answer within {late.seconds:g} s")
+            raise RequestTimeout(method, late.seconds, self._heard(entry, since)) from None
+        except BaseException as error:
+            if self.pending.take(entry.key) is not None and cancellable:
+                self._give_up(entry, str(error) or "the caller gave up")
+            raise
+        if self._callbacks:
+            await asyncio.wait(self._callbacks)
+        return result
+
+    def _give_up(self, entry: Outgoing, reason: str) -> None:
+        if self.ended is None:
+            params = b'{"requestId":%d,"reason":%s}' % (entry.key, msgspec.json.encode(reason[:200]))
+            self.post(jsonrpc.encode_notification("notifications/cancelled", params))
+
+    def _heard(self, entry: Outgoing, since: int) -> list[str]:
+        clauses: list[str] = []
+        if entry.progress is not None:
+            done, total = entry.progress
+            clauses.append(f"progress {done:g}" + ("" if total is None else f" of {total:g}"))
+        count = self.heard_count - since
+        if count:
+            names = sorted(set(list(self.heard)[-count:]))
+            clauses.append(f"{count} notification{'s' if count > 1 else ''} ({', '.join(names)})")
+        return clauses
+
+    # ------------------------------------------------------------------ in
+
+    def receive(self, frame: bytes) -> bytes | Call | BatchCall | None:
+        """Take in one frame, in the order of arrival.
+
+        Returns:
+            A frame that answers it, a call or batch still to be answered, or None when there is nothing to answer.
+        """
+        if self.observers:
+            tell(self.observers, lambda observer: observer.frame("in", frame))
+        try:
+            message = jsonrpc.decode(frame)
+        except InvalidFrame as invalid:
+            return self._invalid(invalid, frame)
+        if type(message) is Request:
+            return self._request(message)
+        if type(message) is Batch:
+            return self._batch(message, frame)
+        self._unanswered(message)
+        return None
+
+    def _request(self, request: Request) -> bytes | Call | None:
+        if not self.answers_requests:
+            _log.warning("the server sent the request %s, which its revision forbids; it was ignored", request.method)
+            return None
+        if request.key in self.calls:
+            # "The request ID MUST NOT match the ID of any other request the sender has issued and not yet received a
+            # response for."
+            return self._refusal(request.id, INVALID_REQUEST, f"a request with id {request.id.decode()} is still open")
+        if len(self.calls) >= MAX_REQUESTS:
+            return self._refusal(
+                request.id, 429, f"{MAX_REQUESTS} requests are open on this connection; wait for answers"
+            )
+        call = self.dispatcher.admit(self, request)
+        if type(call) is Call:
+            self.calls[call.key] = call
+        return call
+
+    def _unanswered(self, message: Notification | Response | ErrorResponse | Request | Batch) -> None:
+        if type(message) is Notification:
+            self._notification(message)
+        elif type(message) is Response:
+            entry = self.pending.take(message.key)
+            if entry is None:
+                self._to_nobody(message.key)
+            else:
+                entry.settle(message.result)
+        elif type(message) is ErrorResponse:
+            entry = self.pending.take(message.key)
+            if entry is None:
+                self._error_to_nobody(message)
+            else:
+                entry.settle(peer_error(message.code, message.message, message.data))
+
+    def _notification(self, message: Notification) -> None:
+        self.heard.append(message.method)
+        self.heard_count += 1
+        if message.method == "notifications/cancelled":
+            self._cancelled(message)
+        elif message.method == "notifications/progress":
+            self._progress(message)
+        try:
+            self.dispatcher.notice(self, message)
+        except Exception:
+            _log.exception("handling the notification %s failed", message.method)
+
+    def _cancelled(self, message: Notification) -> None:
+        try:
+            params = _decode_cancelled(message.params if message.params is not UNSET else b"{}")
+            key = _decode_key(params.requestId)
+        except msgspec.MsgspecError:
+            return  # "Invalid cancellation notifications SHOULD be ignored"
+        call = self.calls.get(key)
+        # 1 and 1.0 or True are equal to Python, not to us; the key's type decides.
+        if call is not None and type(call.key) is type(key):
+            _log.debug("request %s cancelled by the peer: %s", key, params.reason)
+            call.cancel(params.reason)
+            self.calls.pop(key, None)
+
+    def _progress(self, message: Notification) -> None:
+        try:
+            params = _decode_progress(message.params if message.params is not UNSET else b"{}")
+        except msgspec.MsgspecError:
+            _log.warning("a malformed notifications/progress was dropped")
+            return
+        loop = asyncio.get_running_loop()
+        entry = self.pending.progressed(params.progressToken, params.progress, params.total, loop.time())
+        if entry is None or entry.on_progress is None:
+            return
+        self._arm(loop)
+        try:
+            told = entry.on_progress(params.progress, params.total, params.message)
+        except Exception:
+            _log.exception("on_progress failed")
+            return
+        if inspect.isawaitable(told):
+            self.follow(told)
+
+    def follow(self, told: Any) -> None:
+        """Run a callback that turned out to be async; its failure is logged."""
+        task = asyncio.ensure_future(told)
+        self._callbacks.add(task)
+        task.add_done_callback(self._followed)
+
+    def _followed(self, task: asyncio.Future[Any]) -> None:
+        self._callbacks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("a callback failed", exc_info=task.exception())
+
+    def _to_nobody(self, key: IdKey | None) -> None:
+        if self.pending.was_ours(key):
+            _log.debug("a late answer to request %s was ignored", key)
+        else:
+            _log.warning("an answer to request %r was dropped: no such request was sent", key)
+
+    def _error_to_nobody(self, error: ErrorResponse) -> None:
+        if error.key is not None:
+            self._to_nobody(error.key)
+            return
+        _log.warning("the peer reports an error that belongs to no request: %s (%d)", error.message, error.code)
+        self.dispatcher.stray_error(self, error)
+
+    # ------------------------------------------------------------------ what breaks the rules
+
+    def oversized(self, error: FrameTooLarge) -> bytes | None:
+        """Take note of a frame that was too long to be read; return the frame that answers it, if any."""
+        return self._invalid(InvalidFrame(INVALID_REQUEST, str(error)), b"")
+
+    def _invalid(self, invalid: InvalidFrame, frame: bytes) -> bytes | None:
+        entry = None if invalid.answerable and self._answers_invalid else self.pending.take(invalid.key)
+        if entry is not None:
+            entry.settle(ProtocolViolation(f"the answer to {entry.method} is invalid: {invalid.reason}", frame))
+            return None
+        if self._answers_invalid and invalid.answerable:
+            return self._refusal(invalid.id, invalid.code, invalid.reason)
+        _log.warning("a frame was dropped: %s: %s", invalid.reason, frame[:200].decode("utf-8", "replace"))
+        return None
+
+    def _refusal(self, id_: bytes | None, code: int, message: str) -> bytes:
+        revision = self.session.revision
+        if id_ is None and revision is not None and revision.null_error_id:
+            id_ = b"null"
+        return jsonrpc.encode_error(id_, code, message)
+
+    def _batch(self, batch: Batch, frame: bytes) -> bytes | BatchCall | None:
+        revision = self.session.revision
+        if not (self.batching or (revision is not None and revision.batching)):
+            return self._no_batch(batch, frame)
+        if not batch.items:
+            return self._invalid(InvalidFrame(INVALID_REQUEST, "an empty batch"), frame)
+        group = BatchCall()
+        for item in batch.items:
+            answer = self._item(item)
+            if type(answer) is bytes:
+                group.frames.append(answer)
+            elif type(answer) is Call:
+                group.calls.append(answer)
+        if group.calls:
+            return group
+        return jsonrpc.encode_batch(group.frames) if group.frames else None
+
+    def _item(self, item: jsonrpc.Message | InvalidFrame) -> bytes | Call | None:
+        if isinstance(item, InvalidFrame):
+            return self._invalid(item, b"")
+        if type(item) is Request:
+            if item.method == "initialize":
+                # "The initialize request MUST NOT be part of a JSON-RPC batch" (2025-03-26, basic/lifecycle)
+                return self._refusal(item.id, INVALID_REQUEST, "initialize must not be part of a batch")
+            return self._request(item)
+        self._unanswered(item)
+        return None
+
+    def _no_batch(self, batch: Batch, frame: bytes) -> bytes | None:
+        """Refuse a batch where the revision has none; what waits for an answer in it fails at once."""
+        rule = "batches exist only in revision 2025-03-26"
+        answers = [item for item in batch.items if isinstance(item, Response | ErrorResponse)]
+        for item in answers:
+            entry = self.pending.take(item.key)
+            if entry is not None:
+                entry.settle(ProtocolViolation(rule, frame))
+        if answers and len(answers) == len(batch.items):
+            return None
+        return self._invalid(InvalidFrame(INVALID_REQUEST, rule), frame)
+
+    # ------------------------------------------------------------------ deadlines and the end
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Keep one timer for all requests, set to the earliest deadline or before it."""
+        earliest = self.pending.next_deadline()
+        if earliest is None:
+            return
+        if self._timer is not None and not self._timer.cancelled() and self._timer.when() <= earliest:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(earliest, self._expire, loop)
+
+    def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        now = loop.time()
+        for entry in self.pending.expired(now):
+            entry.settle(RequestTimeout(entry.method, round(now - entry.started, 3)))
+        self._arm(loop)
+
+    def stop(self) -> None:
+        """Have whoever drives the connection end it, in order."""
+        if self.on_stop is not None:
+            self.on_stop()
+
+    def end(self, why: Exception) -> None:
+        """Note that nothing more will come: what waits fails, what is being answered is cancelled."""
+        if self.ended is not None:
+            return
+        self.ended = why
+        if self._timer is not None:
+            self._timer.cancel()
+        for entry in self.pending.take_all():
+            entry.settle(lost(why, f"the connection ended before {entry.method} was answered"))
+        for call in list(self.calls.values()):
+            call.cancel("the connection ended")
+        self.calls.clear()
+
+
+def lost(why: Exception, what: str) -> LocalError:
+    """Return the error for something that the end of the connection made impossible."""
+    if isinstance(why, ConnectionLost):
+        return why.again(what)
+    return ConnectionLost(f"{what}: {why}")
+
+
+def _never_crowded(mebibytes: int = 1) -> bool:
+    return False
+
+
+def _settle(answer: asyncio.Future[Raw], outcome: Any) -> None:
+    if answer.done():
+        return
+    if isinstance(outcome, BaseException):
+        answer.set_exception(outcome)
+    else:
+        answer.set_result(outcome)
+
+
+__all__ = ["MAX_REQUESTS", "BatchCall", "Connection", "RpcError", "lost"]

@@ -1,0 +1,38 @@
+"""Who may watch a connection: every frame, a child's stderr, its exit.
+
+The wire view, captures and taps are observers. An observer only watches: it never changes a frame, and an
+exception that it raises is logged and goes no further.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+Direction = Literal["in", "out"]
+"""Seen from the program that watches: ``in`` was received, ``out`` was sent."""
+
+_log = logging.getLogger("modelwire")
+
+
+class Observer:
+    """Base class of everything that watches a connection. Override what you need."""
+
+    def frame(self, direction: Direction, frame: bytes) -> None:
+        """One JSON-RPC message crossed the connection, before it is handled or just before it is sent."""
+
+    def stderr(self, chunk: bytes) -> None:
+        """The child process wrote to its stderr."""
+
+    def exited(self, exit_code: int) -> None:
+        """The child process ended."""
+
+
+def tell(observers: Sequence[Observer], what: Callable[[Observer], None]) -> None:
+    """Tell every observer; one that fails is logged and costs the others nothing."""
+    for observer in observers:
+        try:
+            what(observer)
+        except Exception:
+            _log.exception("an observer failed: %r", observer)

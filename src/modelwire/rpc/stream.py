@@ -1,0 +1,237 @@
+"""One connection over one duplex stream: reads frames, starts the tasks that answer them, writes in order.
+
+This is the only place where tasks of requests start. It knows nothing of what the frames say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from modelwire.errors import ConnectionLost, FrameTooLarge
+from modelwire.protocol import jsonrpc
+from modelwire.rpc.call import Call
+from modelwire.rpc.connection import BatchCall, Connection
+from modelwire.rpc.dispatcher import Dispatcher
+from modelwire.rpc.message_stream import MessageStream
+from modelwire.rpc.observer import Observer
+from modelwire.rules.session import Session
+
+_log = logging.getLogger("modelwire")
+
+HIGH_WATER = 1 << 20
+"""Bytes waiting to be sent above which whoever answers waits."""
+READ_PAUSE = 1 << 26
+"""Bytes waiting to be sent above which nothing more is read."""
+MAX_BACKLOG = 1 << 28
+"""Bytes waiting to be sent above which the peer counts as gone."""
+
+
+class Link:
+    """Runs a `Connection` over a `MessageStream`.
+
+    Args:
+        stream: Where frames come from and go to; the link closes it.
+        dispatcher: Answers the peer.
+        session: What the peer's handshake established.
+        observers: Who watches the frames.
+        answers_invalid: Whether invalid frames are answered (a server's part).
+    """
+
+    def __init__(
+        self,
+        stream: MessageStream,
+        dispatcher: Dispatcher,
+        *,
+        session: Session | None = None,
+        observers: Sequence[Observer] = (),
+        answers_invalid: bool = True,
+    ) -> None:
+        self.stream = stream
+        self.connection = Connection(
+            dispatcher, self._post, session=session, observers=observers, answers_invalid=answers_invalid
+        )
+        self.connection.crowded = lambda mebibytes=1: self.backlog > mebibytes << 20
+        self.connection.when_room = self._when_room
+        self.dispatcher = dispatcher
+        self.backlog = 0
+        """Bytes that wait for the stream to take them."""
+        self.stopping = False
+        """Set to have `run` return before it reads the next frame."""
+        self._out: deque[bytes] = deque()
+        self._writer: asyncio.Task[None] | None = None
+        self._wake: asyncio.Future[None] | None = None
+        self._room = asyncio.Event()
+        self._waiting_for_room: list[Callable[[], None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed: asyncio.Task[None] | None = None
+
+    # ------------------------------------------------------------------ reading
+
+    async def run(self) -> None:
+        """Read and serve until the peer closes or `stopping` is set; requests may still be open then.
+
+        Raises:
+            ConnectionLost: The stream broke.
+        """
+        receive = self.stream.receive
+        while not self.stopping:
+            try:
+                frame = await receive()
+            except FrameTooLarge as error:
+                _log.warning("%s", error)
+                refusal = self.connection.oversized(error)
+                if refusal is not None:
+                    self.connection.post(refusal)
+                continue
+            if frame is None:
+                return
+            self._take(frame)
+            if self.backlog > READ_PAUSE:
+                await self._drained(READ_PAUSE)
+
+    def _take(self, frame: bytes) -> None:
+        answer = self.connection.receive(frame)
+        if answer is None:
+            return
+        if type(answer) is bytes:
+            self.connection.post(answer)
+        elif type(answer) is Call:
+            answer.task = asyncio.create_task(self._answer(answer))
+        elif type(answer) is BatchCall:
+            self._keep(asyncio.create_task(self._answer_batch(answer)))
+
+    async def _answer(self, call: Call) -> None:
+        connection = self.connection
+        try:
+            frame = await self.dispatcher.respond(call)
+            if frame is not None and call.open:
+                call.open = False
+                connection.post(frame)
+        finally:
+            call.open = False
+            if connection.calls.get(call.key) is call:
+                del connection.calls[call.key]
+        if self.backlog > HIGH_WATER:
+            await self._drained(HIGH_WATER)
+
+    async def _answer_batch(self, batch: BatchCall) -> None:
+        connection = self.connection
+
+        async def one(call: Call) -> bytes | None:
+            try:
+                frame = await self.dispatcher.respond(call)
+                return frame if call.open else None
+            finally:
+                call.open = False
+                if connection.calls.get(call.key) is call:
+                    del connection.calls[call.key]
+
+        for call in batch.calls:
+            call.task = asyncio.create_task(one(call))
+        await asyncio.wait([call.task for call in batch.calls if call.task is not None])
+        for call in batch.calls:
+            if call.task is not None and not call.task.cancelled():
+                frame = call.task.result()
+                if frame is not None:
+                    batch.frames.append(frame)
+        if batch.frames:
+            connection.post(jsonrpc.encode_batch(batch.frames))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # ------------------------------------------------------------------ writing
+
+    def _post(self, frame: bytes) -> None:
+        if self.connection.ended is not None or self._closed is not None:
+            return
+        self._out.append(frame)
+        self.backlog += len(frame)
+        if self._writer is None:
+            self._writer = asyncio.create_task(self._write())
+        elif self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+        if self.backlog > MAX_BACKLOG:
+            self.stopping = True
+            self.connection.end(ConnectionLost(f"the peer stopped reading: {self.backlog} bytes wait to be sent"))
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        send, out = self.stream.send, self._out
+        try:
+            while True:
+                while out:
+                    frame = out.popleft()
+                    await send(frame)
+                    self.backlog -= len(frame)
+                self._has_room()
+                self._wake = loop.create_future()
+                await self._wake
+        except ConnectionLost as error:
+            _log.debug("frames can no longer be sent: %s", error)
+            out.clear()
+            self.backlog = 0
+            self._has_room()
+            self.connection.end(error)
+            self._keep(asyncio.create_task(self.stream.aclose()))  # which ends the reader, too
+
+    def _when_room(self, callback: Callable[[], None]) -> None:
+        if self.backlog > HIGH_WATER:
+            self._waiting_for_room.append(callback)
+        else:
+            self.connection.loop.call_soon(callback)
+
+    def _has_room(self) -> None:
+        self._room.set()
+        waiting, self._waiting_for_room = self._waiting_for_room, []
+        for callback in waiting:
+            self.connection.loop.call_soon(callback)
+
+    async def _drained(self, level: int) -> None:
+        while self.backlog > level and self.connection.ended is None:
+            self._room.clear()
+            await self._room.wait()
+
+    async def flushed(self) -> None:
+        """Wait until the stream has taken everything that was posted."""
+        await self._drained(0)
+
+    # ------------------------------------------------------------------ the end
+
+    async def finish(self, grace: float) -> None:
+        """Wait for the requests that are open, at most ``grace`` seconds; then cancel what is left.
+
+        Requests that last (`Call.lasting`) are not waited for; end them before.
+        """
+        open_tasks = [
+            call.task for call in self.connection.calls.values() if call.task is not None and not call.lasting
+        ]
+        open_tasks += self._tasks
+        if open_tasks:
+            await asyncio.wait(open_tasks, timeout=grace)
+        for call in list(self.connection.calls.values()):
+            call.cancel("the connection is closing")
+        try:
+            await asyncio.wait_for(self.flushed(), grace)
+        except TimeoutError:
+            _log.warning("%d bytes could not be sent before the connection closed", self.backlog)
+
+    async def aclose(self, why: Exception | None = None) -> None:
+        """End the connection and close the stream. May be called twice and from any task."""
+        if self._closed is None:
+            self._closed = asyncio.create_task(self._close(why or ConnectionLost("the connection was closed")))
+        await asyncio.shield(self._closed)
+
+    async def _close(self, why: Exception) -> None:
+        self.connection.end(why)
+        if self._writer is not None:
+            self._writer.cancel()
+            await asyncio.wait([self._writer])
+        await self.stream.aclose()
+
+
+__all__ = ["Link"]

@@ -1,0 +1,130 @@
+"""Our own requests that wait for an answer: ids, deadlines, progress, and which answers are too late.
+
+Plain bookkeeping: whoever sends the frames and keeps the time calls in with ``now``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from modelwire.protocol.jsonrpc import IdKey
+
+OnProgress = Callable[[float, float | None, str | None], Any]
+"""Called with ``(progress, total, message)``; may be an async function."""
+
+
+class Outgoing:
+    """One request of ours that waits for its answer.
+
+    Attributes:
+        key: Its id.
+        method: Its method.
+        started: When it was sent, on the caller's clock, in seconds.
+        timeout: Seconds without answer or progress after which it is given up; None for ever.
+        deadline: When that is.
+        limit: The moment that no progress can move the deadline past.
+        on_progress: Who is told of progress.
+        progress: The last progress that came.
+        settle: Called once, with the raw result or with the exception that ends the wait.
+    """
+
+    __slots__ = (
+        "deadline", "key", "limit", "method", "on_progress", "progress", "settle", "started", "timeout",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        key: int,
+        method: str,
+        settle: Callable[[Any], None],
+        *,
+        now: float,
+        timeout: float | None,
+        max_timeout: float | None,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self.key = key
+        self.method = method
+        self.settle = settle
+        self.started = now
+        self.timeout = timeout
+        self.deadline = None if timeout is None else now + timeout
+        self.limit = None if max_timeout is None else now + max_timeout
+        self.on_progress = on_progress
+        self.progress: tuple[float, float | None] | None = None
+
+
+class Pending:
+    """The requests of one connection that wait for their answers."""
+
+    __slots__ = ("_last", "_waiting")
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._waiting: dict[IdKey, Outgoing] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(
+        self,
+        method: str,
+        settle: Callable[[Any], None],
+        *,
+        now: float,
+        timeout: float | None,
+        max_timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Outgoing:
+        """Note a request and give it its id.
+
+        "The request ID MUST NOT match the ID of any other request the sender has issued and not yet received a
+        response for" (basic): ours count up and never come again.
+        """
+        self._last += 1
+        entry = Outgoing(
+            self._last, method, settle, now=now, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress
+        )
+        self._waiting[self._last] = entry
+        return entry
+
+    def take(self, key: IdKey | None) -> Outgoing | None:
+        """Return the request that an answer belongs to, which then no longer waits; None when there is none."""
+        return None if key is None else self._waiting.pop(key, None)
+
+    def take_all(self) -> list[Outgoing]:
+        """Return every request; none waits any more."""
+        waiting = list(self._waiting.values())
+        self._waiting.clear()
+        return waiting
+
+    def was_ours(self, key: IdKey | None) -> bool:
+        """Whether the id belongs to a request that was answered or given up before: its answer is late, not foreign."""
+        return isinstance(key, int) and 0 < key <= self._last
+
+    def progressed(self, token: Any, progress: float, total: float | None, now: float) -> Outgoing | None:
+        """Note progress; return its request, or None when nothing that waits has the token.
+
+        "Implementations MAY choose to reset the timeout clock when receiving a progress notification [...] However,
+        implementations SHOULD always enforce a maximum timeout" (basic/patterns/cancellation).
+        """
+        entry = self._waiting.get(token) if isinstance(token, int | str) and not isinstance(token, bool) else None
+        if entry is None or entry.on_progress is None:
+            return None
+        entry.progress = (progress, total)
+        if entry.timeout is not None:
+            moved = now + entry.timeout
+            entry.deadline = moved if entry.limit is None else min(moved, entry.limit)
+        return entry
+
+    def next_deadline(self) -> float | None:
+        """Return the earliest deadline, or None when nothing has one."""
+        return min((entry.deadline for entry in self._waiting.values() if entry.deadline is not None), default=None)
+
+    def expired(self, now: float) -> list[Outgoing]:
+        """Return the requests whose deadline has passed; they no longer wait."""
+        late = [entry for entry in self._waiting.values() if entry.deadline is not None and entry.deadline <= now]
+        for entry in late:
+            del self._waiting[entry.key]
+        return late

@@ -1,0 +1,153 @@
+"""Who is the peer of this request: the one place where an inbound message meets the two eras.
+
+    state       message                               what happens
+    ----------  ------------------------------------  ---------------------------------------------------
+    any         request with per-request ``_meta``     its peer comes from ``_meta``; the state stays
+    any         ``initialize`` with such ``_meta``     refused: ``-32601``
+    NEW         ``initialize``                         HANDSHAKEN, with the revision that was negotiated
+    NEW         ``ping``                               allowed
+    NEW         any other request                      refused: ``-32602`` naming both ways to open
+    HANDSHAKEN  ``initialize``                         negotiated anew; levels and subscriptions start over
+    HANDSHAKEN  any other request                      its peer is the one that ``initialize`` named
+
+A session holds what one client's handshake established. Nothing here awaits, keeps time or sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from msgspec import UNSET
+
+from modelwire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, UNSUPPORTED_REVISION, RpcError
+from modelwire.protocol.meta import RequestMeta
+from modelwire.protocol.revisions import LATEST_HANDSHAKE, REVISIONS, Revision, by_name, negotiate
+from modelwire.protocol.types.lifecycle import ClientCapabilities, Implementation, InitializeRequestParams
+from modelwire.protocol.types.logging import LoggingLevel
+
+HOW_TO_OPEN = (
+    "this connection is not open yet: send initialize first, or put io.modelcontextprotocol/protocolVersion and "
+    "io.modelcontextprotocol/clientCapabilities into the request's _meta"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end, for one request.
+
+    Attributes:
+        revision: The revision that the request is served under.
+        info: What the peer says of itself; for display only, never to be trusted.
+        capabilities: What the peer can do, as it declared.
+        log_level: The least severe log message it wants, or None when it wants none.
+        principal: Who it is, where the transport authenticated it.
+    """
+
+    revision: Revision
+    info: Implementation | None = None
+    capabilities: ClientCapabilities = ClientCapabilities()
+    log_level: LoggingLevel | None = None
+    principal: str | None = None
+
+
+_UNOPENED = Peer(LATEST_HANDSHAKE)
+
+
+class Session:
+    """What one client's opening established on one connection, process or HTTP session.
+
+    Args:
+        principal: Who the client is, where the transport knows.
+    """
+
+    __slots__ = ("declared", "initialized", "peer", "principal", "served", "subscribed")
+
+    def __init__(self, principal: str | None = None) -> None:
+        self.principal = principal
+        self.peer: Peer | None = None
+        """The peer that `initialize` named; None in state NEW."""
+        self.initialized = False
+        """Whether ``notifications/initialized`` (or a bare ``initialized``) has come."""
+        self.served = False
+        """Whether an ordinary request has been admitted since the handshake."""
+        self.subscribed: set[str] = set()
+        """The URIs of ``resources/subscribe``."""
+        self.declared: Mapping[str, Any] = {}
+        """The capabilities that our answer to ``initialize`` declared."""
+
+    @property
+    def revision(self) -> Revision | None:
+        """The revision that the handshake settled, or None before it and on per-request connections."""
+        return None if self.peer is None else self.peer.revision
+
+    @property
+    def ready(self) -> bool:
+        """Whether the client has finished opening, so that it may be told things."""
+        return self.initialized or self.served
+
+    def open(self, params: InitializeRequestParams) -> Revision:
+        """Take in an ``initialize`` and return the revision that holds from now on.
+
+        "If the server supports the requested protocol version, it MUST respond with the same version. Otherwise, the
+        server MUST respond with another protocol version it supports." (2025-11-25, basic/lifecycle)
+        """
+        revision = negotiate(params.protocol_version)
+        # Until the client sets a level the specification leaves the choice to the server; ours is "info".
+        self.peer = Peer(revision, params.client_info, params.capabilities, "info", self.principal)
+        self.served = False
+        self.subscribed.clear()
+        return revision
+
+    def set_level(self, level: LoggingLevel) -> None:
+        """Take in a ``logging/setLevel``."""
+        if self.peer is not None:
+            self.peer = replace(self.peer, log_level=level)
+
+    def admit(self, method: str, meta: RequestMeta | None) -> Peer:
+        """Return the peer of a request.
+
+        Args:
+            method: The request's method.
+            meta: The reserved keys of its ``_meta``, or None when it had no ``_meta``.
+
+        Raises:
+            RpcError: The request is refused; the error is the answer.
+        """
+        if meta is not None and meta.protocol_version is not None:
+            return self._per_request(method, meta)
+        if method == "initialize":
+            return self.peer or _UNOPENED
+        if self.peer is None:
+            if method == "ping":
+                return _UNOPENED
+            raise RpcError(INVALID_PARAMS, HOW_TO_OPEN)
+        self.served = self.served or method != "ping"
+        return self.peer
+
+    def _per_request(self, method: str, meta: RequestMeta) -> Peer:
+        requested = meta.protocol_version
+        revision = by_name(requested) if requested is not None else None
+        if revision is None or revision.handshake:
+            raise RpcError(
+                UNSUPPORTED_REVISION,
+                f"Unsupported protocol version: {requested!r}",
+                {"supported": per_request_revisions(), "requested": requested},
+            )
+        if method == "initialize":
+            raise RpcError(
+                METHOD_NOT_FOUND,
+                f"Method not found: initialize does not exist in {revision}; leave it out, or leave out the _meta fields",
+            )
+        if meta.client_capabilities is None or meta.client_capabilities is UNSET:
+            raise RpcError(
+                INVALID_PARAMS,
+                "the request's _meta lacks io.modelcontextprotocol/clientCapabilities, which is required",
+            )
+        return Peer(revision, meta.client_info, meta.client_capabilities, meta.log_level, self.principal)
+
+
+def per_request_revisions() -> list[str]:
+    """Return the revisions that ``server/discover`` and ``-32022`` list, newest first."""
+    return [revision.name for revision in reversed(REVISIONS) if not revision.handshake]

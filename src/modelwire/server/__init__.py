@@ -1,0 +1,1 @@
+"""Servers: what they offer, how their functions are called, and how they are served."""

@@ -1,0 +1,195 @@
+"""Annotations of a function: evaluate them, and say why one cannot be enforced.
+
+msgspec silently ignores what it does not know inside a type: attrs validators, pydantic's and annotated_types'
+constraints, classes without a JSON form. `refusal` finds these before a schema could promise what nobody checks.
+This file builds no schema and decodes nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
+from msgspec import inspect as mi
+
+_ANNOTATION_KEYWORDS = frozenset(
+    ("title description default examples deprecated readOnly writeOnly $comment format "
+     "contentMediaType contentEncoding contentSchema").split()
+)  # fmt: skip
+"""JSON Schema keywords that only annotate; any other one in ``extra_json_schema`` would promise an unchecked rule."""
+
+_CONSTRAINT_LIBRARIES = frozenset({"annotated_types", "pydantic", "pydantic_core"})
+
+_NO_KEYS = (mi.BoolType, mi.NoneType, mi.CollectionType, mi.TupleType, mi.DictType, mi.NamedTupleType, mi.StructType)
+
+
+def unwrap(function: Callable[..., Any]) -> Any:
+    """Return the plain function inside partials, bound methods, callable objects and ``functools.wraps``."""
+    inner: Any = function
+    while True:
+        if isinstance(inner, functools.partial):
+            inner = inner.func
+        elif inspect.ismethod(inner):
+            inner = inner.__func__
+        elif hasattr(inner, "__wrapped__"):
+            inner = inner.__wrapped__
+        elif not inspect.isroutine(inner) and not isinstance(inner, type):
+            call = type(inner).__call__
+            if not inspect.isfunction(call):
+                return inner
+            inner = call
+        else:
+            return inner
+
+
+class Scope:
+    """The names that a function's annotations may use.
+
+    Its module's globals, the variables it closes over and, as long as they still run, the functions around it:
+    a class defined inside a function is found where ``from __future__ import annotations`` left only its name.
+
+    Args:
+        function: The function whose annotations are to be evaluated.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        plain = unwrap(function)
+        self._globals: dict[str, Any] = getattr(plain, "__globals__", {})
+        self._locals = dict(_enclosing_names(plain, self._globals))
+        if isinstance(plain, types.FunctionType):
+            self._locals.update(inspect.getclosurevars(plain).nonlocals)
+
+    def evaluate(self, annotation: Any) -> Any:
+        """Return the annotation with every name in it resolved.
+
+        Raises:
+            Exception: What Python raises for a name or an expression that does not work.
+        """
+        holder = types.SimpleNamespace(__annotations__={"value": annotation})
+        names = {**self._globals, **self._locals}
+        return typing.get_type_hints(holder, globalns=names, localns=names, include_extras=True)["value"]
+
+
+def _enclosing_names(plain: Any, module_globals: dict[str, Any]) -> Mapping[str, Any]:
+    """The local names of the innermost running function that encloses ``plain``."""
+    outer, found, _ = str(getattr(plain, "__qualname__", "")).rpartition(".<locals>.")
+    frame = sys._getframe() if found else None  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        if frame.f_globals is module_globals and frame.f_code.co_qualname == outer:
+            return frame.f_locals
+        frame = frame.f_back
+    return {}
+
+
+def refusal(annotation: Any) -> str | None:
+    """Return why values of this type cannot be checked as the annotation says, or None when they can."""
+    for reason in _refusals(annotation, {}):
+        return reason
+    try:
+        msgspec.json.Decoder(annotation)
+        reason = _unusable(mi.type_info(annotation), set())
+        if reason is None:
+            msgspec.json.schema(annotation)
+    except (TypeError, NameError, ValueError, NotImplementedError) as error:
+        return " ".join(str(error).split())
+    return reason
+
+
+def _refusals(annotation: Any, seen: dict[int, Any]) -> Iterator[str]:
+    if id(annotation) in seen:
+        return
+    seen[id(annotation)] = annotation  # kept, so that no other object gets the same id meanwhile
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        base, *metadata = get_args(annotation)
+        yield from (reason for item in metadata if (reason := _metadata_refusal(item)))
+        yield from _refusals(base, seen)
+    elif origin is Literal:
+        yield from _literal_refusals(get_args(annotation))
+    elif isinstance(annotation, type) and origin is None:
+        yield from _class_refusals(annotation, seen)
+    else:
+        alias = getattr(annotation, "__value__", None) or getattr(annotation, "__supertype__", None)
+        inner = [origin, *get_args(annotation), alias]
+        for item in inner:
+            yield from _refusals(item, seen)
+
+
+def _metadata_refusal(item: Any) -> str | None:
+    for library in {base.__module__.partition(".")[0] for base in type(item).__mro__}:
+        if library in _CONSTRAINT_LIBRARIES:
+            return f"the constraint {item!r} of {library} cannot be enforced yet; use msgspec.Meta"
+    if isinstance(item, msgspec.Meta) and item.extra_json_schema:
+        for keyword in item.extra_json_schema:
+            if keyword not in _ANNOTATION_KEYWORDS and not keyword.startswith("x-"):
+                return (
+                    f"extra_json_schema has {keyword!r}, which nothing would enforce; use msgspec.Meta's own arguments"
+                )
+    return None
+
+
+def _literal_refusals(values: tuple[Any, ...]) -> Iterator[str]:
+    for value in values:
+        if value is not None and type(value) not in (int, str):
+            yield f"Literal may hold text, integers and None, not {value!r}"
+
+
+def _class_refusals(cls: Any, seen: dict[int, Any]) -> Iterator[str]:
+    if hasattr(cls, "__attrs_attrs__"):
+        yield f"{cls.__name__} is an attrs class, whose validators cannot be enforced yet; use a dataclass"
+    elif hasattr(cls, "__pydantic_validator__") or hasattr(cls, "__pydantic_core_schema__"):
+        yield f"{cls.__name__} is a pydantic class, which cannot be enforced yet; use a dataclass"
+    elif issubclass(cls, enum.Flag):
+        yield f"{cls.__name__} is a Flag, whose combinations no schema lists; use an Enum and a set of its members"
+    elif _has_fields(cls):
+        try:
+            hints = typing.get_type_hints(cls, include_extras=True)
+        except Exception as error:
+            yield f"the annotations of {cls.__name__} cannot be evaluated: {error}"
+            return
+        for field, hint in hints.items():
+            yield from (f"{cls.__name__}.{field}: {reason}" for reason in _refusals(hint, seen))
+
+
+def _has_fields(cls: Any) -> bool:
+    return (
+        dataclasses.is_dataclass(cls)
+        or issubclass(cls, msgspec.Struct)
+        or typing.is_typeddict(cls)
+        or (hasattr(cls, "_fields") and issubclass(cls, tuple))
+    )
+
+
+def _unusable(node: Any, seen: set[int]) -> str | None:
+    """What msgspec takes inside the inspected type, but would pass on unchecked or never accept."""
+    if isinstance(node, mi.CustomType | mi.ExtType):
+        return f"the type {getattr(node, 'cls', node)!r} has no JSON form here"
+    if isinstance(node, mi.DictType | mi.FrozenDictType) and isinstance(node.key_type, _NO_KEYS):
+        return "the names of an object are text, which cannot stand for the type of these keys"
+    if id(node) in seen:
+        return None
+    seen.add(id(node))
+    members: Any = ()
+    if isinstance(node, tuple | list):
+        members = node  # pyright: ignore[reportUnknownVariableType]
+    elif isinstance(node, mi.Type | mi.Field):
+        members = [getattr(node, name) for name in node.__struct_fields__]
+    return next((found for item in members if (found := _unusable(item, seen)) is not None), None)
+
+
+def is_union(annotation: Any) -> bool:
+    """Whether this is ``A | B`` or ``Union[A, B]``."""
+    return get_origin(annotation) in (Union, types.UnionType)
+
+
+def without_annotated(annotation: Any) -> Any:
+    """Strip the outermost ``Annotated``."""
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation

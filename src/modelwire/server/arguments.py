@@ -1,0 +1,182 @@
+"""Arguments of a call: from JSON to Python values in one typed decode, or every fault at once in plain words.
+
+The fast path is one decode by msgspec. Only when that fails is each argument looked at by itself, tried with the
+coercion table below, and explained. This file knows types and values, not functions.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import inspect as mi
+
+from modelwire.errors import ToolError
+from modelwire.server import explain
+from modelwire.server.coercion import meant
+
+_DECODE_FAULTS = (msgspec.MsgspecError, ValueError, RecursionError)
+MISSING: Any = inspect.Parameter.empty
+
+
+class ArgumentErrors(ToolError):
+    """The arguments of a call do not fit; the message says all that is wrong, for a model to put right.
+
+    Args:
+        name: The tool, prompt or resource that was called.
+        problems: One clause per fault, each naming the argument.
+    """
+
+    def __init__(self, name: str, problems: Sequence[str]) -> None:
+        self.problems = list(problems)
+        super().__init__(f"The arguments of {name} are wrong:\n" + "\n".join(f"- {problem}" for problem in problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One parameter as the binder sees it.
+
+    Args:
+        name: Its name on the wire and in Python.
+        type: The annotation, evaluated; ``Any`` when there was none.
+        default: The default itself, or ``MISSING``.
+    """
+
+    name: str
+    type: Any
+    default: Any = MISSING
+
+
+class Binder:
+    """Turns the JSON of a call's arguments into values, in the order of the arguments given.
+
+    Args:
+        name: What is called, for messages.
+        arguments: The parameters to fill.
+
+    Raises:
+        TypeError: msgspec cannot decode one of the types.
+    """
+
+    __slots__ = ("_arguments", "_decode", "_decoders", "_kinds", "_name")
+
+    def __init__(self, name: str, arguments: Sequence[Argument]) -> None:
+        self._name = name
+        self._arguments = {argument.name: argument for argument in arguments}
+        # Field names of our own, since `_x`, `self` or a keyword may be no field name of a struct.
+        struct = msgspec.defstruct(
+            "Arguments",
+            [_field(f"p{index}", argument) for index, argument in enumerate(arguments)],
+            rename={f"p{index}": argument.name for index, argument in enumerate(arguments)},
+            kw_only=True,
+            forbid_unknown_fields=True,
+            gc=False,
+        )
+        self._decode = msgspec.json.Decoder(struct).decode
+        self._decoders = {argument.name: msgspec.json.Decoder(argument.type) for argument in arguments}
+        self._kinds: dict[str, mi.Type] = {}
+
+    def values(self, raw: msgspec.Raw | bytes | None) -> tuple[Any, ...]:
+        """Return one value per argument; absent ones have their default, which is never copied.
+
+        Raises:
+            ArgumentErrors: Something does not fit.
+        """
+        try:
+            return msgspec.structs.astuple(self._decode(b"{}" if raw is None else raw))
+        except _DECODE_FAULTS:
+            return self._one_by_one(b"{}" if raw is None else raw)
+
+    def _one_by_one(self, raw: msgspec.Raw | bytes) -> tuple[Any, ...]:
+        try:
+            pieces = msgspec.json.decode(raw, type=dict[str, msgspec.Raw] | None) or {}
+        except _DECODE_FAULTS:
+            raise ArgumentErrors(self._name, [f"expected a JSON object, got {_outline(raw)}"]) from None
+        found: list[Any] = []
+        problems: list[str] = []
+        for argument in self._arguments.values():
+            try:
+                found.append(self._value(argument, pieces.get(argument.name)))
+            except _Faults as faults:
+                problems += faults.problems
+        problems += [self._unknown(name) for name in pieces if name not in self._arguments]
+        if problems:
+            raise ArgumentErrors(self._name, problems)
+        return tuple(found)
+
+    def _value(self, argument: Argument, piece: msgspec.Raw | None) -> Any:
+        if piece is None:
+            if argument.default is MISSING:
+                raise _Faults([f"{argument.name}: missing; expected {explain.expected(self._kind(argument))}"])
+            return argument.default
+        decode = self._decoders[argument.name].decode
+        try:
+            return decode(piece)
+        except _DECODE_FAULTS as error:
+            fault = error
+        kind = self._kind(argument)
+        value = meant(kind, _loose(piece, argument.name))
+        try:
+            return decode(msgspec.json.encode(value))
+        except _DECODE_FAULTS as error:
+            fault = error
+        raise _Faults(_explained(argument.name, kind, value, fault))
+
+    def _kind(self, argument: Argument) -> mi.Type:
+        if argument.name not in self._kinds:
+            self._kinds[argument.name] = mi.type_info(argument.type)
+        return self._kinds[argument.name]
+
+    def _unknown(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._arguments, n=1, cutoff=0.5)
+        if near:
+            hint = f"did you mean {near[0]}?"
+        elif self._arguments:
+            hint = f"known are {', '.join(self._arguments)}"
+        else:
+            hint = "none is taken"
+        return f"{name[:60]}: unknown argument; {hint}"
+
+
+class _Faults(Exception):
+    """Carries clauses to `Binder._one_by_one`; never leaves this file."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__()
+        self.problems = problems
+
+
+def _field(name: str, argument: Argument) -> tuple[str, Any] | tuple[str, Any, Any]:
+    default = argument.default
+    if default is MISSING:
+        return (name, argument.type)
+    if default is None or type(default) in (bool, int, float, str):
+        return (name, argument.type, default)
+    return (name, argument.type, msgspec.field(default_factory=lambda: default))  # msgspec would copy a list
+
+
+def _loose(piece: msgspec.Raw, name: str) -> Any:
+    try:
+        return msgspec.json.decode(piece)
+    except _DECODE_FAULTS as error:
+        too_big = "out of range" in str(error)
+        reason = "a number too large to represent" if too_big else "JSON that cannot be read"
+        raise _Faults([f"{name}: {reason}"]) from None
+
+
+def _explained(name: str, kind: mi.Type, value: Any, fault: BaseException) -> list[str]:
+    found = list(explain.problems(kind, value, name))
+    if not found and fault.__cause__ is not None and not explain.is_secret(name):
+        return [f"{name}: {fault.__cause__}"]  # what a class said in its `__post_init__`
+    return found or [explain.mismatch(kind, value, name)]
+
+
+def _outline(raw: msgspec.Raw | bytes) -> str:
+    try:
+        return explain.shown(msgspec.json.decode(raw), "secret")
+    except _DECODE_FAULTS:
+        return "something that is not JSON"

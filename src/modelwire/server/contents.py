@@ -1,0 +1,93 @@
+"""What handlers return, as the content that goes on the wire: blocks, resource contents, prompt messages.
+
+This is the one table from Python values to content. It never calls anything and knows no revision; what a revision
+cannot carry is mapped later, by `modelwire.protocol.wire`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Any
+
+from modelwire.protocol import types as t
+from modelwire.protocol import wire
+from modelwire.protocol.revisions import LATEST
+
+BLOCKS: tuple[type, ...] = (
+    t.TextContent,
+    t.ImageContent,
+    t.AudioContent,
+    t.ResourceLink,
+    t.EmbeddedResource,
+    t.UnknownContent,
+)
+"""The classes that are content already."""
+
+_CONTENTS: tuple[type, ...] = (t.TextResourceContents, t.BlobResourceContents)
+
+
+def blocks(value: Any) -> list[Any]:
+    """Return the content blocks for what a tool returned.
+
+    None is no content, a string a text block, a block itself, resource contents an embedded resource. A list that holds
+    a block is taken item by item; anything else is its JSON, in one text block.
+
+    Raises:
+        WireError: The value cannot be written as JSON.
+    """
+    if value is None:
+        return []
+    if isinstance(value, list | tuple) and any(isinstance(item, BLOCKS) for item in value):  # pyright: ignore[reportUnknownVariableType]
+        return [_block(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return [_block(value)]
+
+
+def _block(value: Any) -> Any:
+    if isinstance(value, BLOCKS):
+        return value
+    if isinstance(value, _CONTENTS):
+        return t.EmbeddedResource(value)  # pyright: ignore[reportArgumentType]
+    if isinstance(value, str):
+        return t.TextContent(value)
+    return t.TextContent(wire.encode(value, LATEST).decode())
+
+
+def resource_contents(value: Any, uri: str, mime_type: str | None) -> list[Any]:
+    """Return the contents for what a resource's function returned.
+
+    A string is text, bytes a blob, contents themselves, a list of contents several of them; anything else is JSON.
+
+    Args:
+        value: What was returned.
+        uri: The URI that was asked for.
+        mime_type: The declared type, or None to go by the value.
+    """
+    if isinstance(value, t.ReadResourceResult):
+        return list(value.contents)
+    if isinstance(value, _CONTENTS):
+        return [value]
+    if isinstance(value, list | tuple) and value and all(isinstance(item, _CONTENTS) for item in value):  # pyright: ignore[reportUnknownVariableType]
+        return list(value)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, bytes | bytearray | memoryview):
+        blob = base64.b64encode(value).decode()
+        return [t.BlobResourceContents(uri, blob, mime_type=mime_type or "application/octet-stream")]
+    if isinstance(value, str):
+        return [t.TextResourceContents(uri, value, mime_type=mime_type or "text/plain")]
+    return [t.TextResourceContents(uri, wire.encode(value, LATEST).decode(), mime_type=mime_type or "application/json")]
+
+
+def prompt_messages(value: Any) -> list[t.PromptMessage]:
+    """Return the messages for what a prompt's function returned.
+
+    A string or a content block is one user message, a message itself; a list is taken item by item.
+
+    Raises:
+        WireError: The value cannot be written as JSON.
+    """
+    if isinstance(value, t.PromptMessage):
+        return [value]
+    if isinstance(value, list | tuple):
+        items: Iterable[Any] = value  # pyright: ignore[reportUnknownVariableType]
+        return [message for item in items for message in prompt_messages(item)]
+    return [t.PromptMessage("user", _block(value))]

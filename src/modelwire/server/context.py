@@ -1,0 +1,237 @@
+"""`Context`: what a handler knows of its request, and what it may say while the request is open.
+
+Every method may be called from any thread, returns at once, and does nothing once the request is over.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from modelwire.errors import ConfigError
+from modelwire.protocol import wire
+from modelwire.protocol.jsonrpc import IdKey
+from modelwire.protocol.revisions import LATEST
+from modelwire.protocol.types import LOGGING_LEVELS, LoggingLevel, LoggingMessageNotificationParams
+from modelwire.rpc.call import Call
+from modelwire.rules.session import Peer
+
+_log = logging.getLogger("modelwire")
+_SEVERITY = {level: rank for rank, level in enumerate(LOGGING_LEVELS)}
+
+
+class Context:
+    """The request that a handler is answering. A parameter annotated ``Context`` receives it.
+
+    Example:
+        ```
+        @server.tool
+        async def build(ctx: Context) -> str:
+            for step in range(10):
+                ctx.progress(step + 1, 10, f"step {step + 1}")
+            ctx.log.info("built")
+            return "done"
+        ```
+    """
+
+    __slots__ = ("_call", "_expired", "log")
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._expired: str | None = None
+        self.log = Log(call)
+        """Sends log messages to the client."""
+
+    @property
+    def request_id(self) -> IdKey:
+        """The request's id."""
+        return self._call.key
+
+    @property
+    def method(self) -> str:
+        """The request's method, such as ``tools/call``."""
+        return self._call.method.name
+
+    @property
+    def peer(self) -> Peer:
+        """Who asks: revision, info, capabilities, log level, principal."""
+        return self._call.peer
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The request's ``_meta``, empty when it has none."""
+        return getattr(self._call.params, "meta", {})
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody waits for the result any more: the client cancelled, or the time is up.
+
+        An async function gets ``asyncio.CancelledError`` besides; a sync one has to look here.
+        """
+        return self._call.cancelled or self._expired is not None
+
+    @property
+    def cancel_reason(self) -> str | None:
+        """Why it was cancelled, in the words of who did it."""
+        return self._expired if self._expired is not None else self._call.cancel_reason
+
+    def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell the client how far the work is, if it asked to be told.
+
+        "The progress value MUST increase with each notification": one that does not is left out.
+
+        Args:
+            progress: How much is done, in any unit.
+            total: How much there is to do, in the same unit, if known.
+            message: A few words for a person.
+
+        Raises:
+            ValueError: A number is not finite.
+        """
+        if not math.isfinite(progress) or (total is not None and not math.isfinite(total)):
+            raise ValueError(f"progress must be finite numbers, not {progress} of {total}")
+        if self._call.progress_token is not None:
+            _on_loop(self._call, _send_progress, progress, total, message)
+
+    def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Send the client a notification of any kind, as part of this request.
+
+        Args:
+            method: Its name.
+            params: Its parameters; anything that can be written as JSON.
+
+        Raises:
+            WireError: The parameters cannot be written as JSON.
+        """
+        encoded = None if params is None else wire.encode(dict(params), LATEST)
+        _on_loop(self._call, lambda call: call.notify(method, encoded))
+
+    async def request(self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = 60) -> Any:
+        """Send the client a request and return its result as a dict; handshake revisions only.
+
+        Args:
+            method: Such as ``roots/list``.
+            params: Its parameters.
+            timeout: Seconds to wait for the answer; None for ever.
+
+        Raises:
+            ConfigError: The revision has no requests from server to client.
+            PeerError: The client answered with an error.
+            RequestTimeout: It did not answer.
+        """
+        call = self._call
+        if not call.peer.revision.server_requests:
+            raise ConfigError(f"a server sends no requests in {call.peer.revision}; {method} was not sent")
+        encoded = None if params is None else wire.encode(dict(params), LATEST)
+        return msgspec.json.decode(await call.connection.request(method, encoded, timeout=timeout))
+
+    def expire(self, reason: str) -> None:
+        """Note that the time is up, so that a sync function can see it. For the server's own use."""
+        self._expired = reason
+
+
+class Log:
+    """Sends log messages to the client, those at least as severe as it asked for."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def __call__(self, level: LoggingLevel, data: Any, logger: str | None = None) -> None:
+        """Send a message.
+
+        "The server MUST NOT emit notifications/message for a request that does not include this field [logLevel]"
+        (2026-07-28); on handshake revisions the client's ``logging/setLevel`` holds, and "info" before it.
+
+        Args:
+            level: One of the eight levels of RFC 5424.
+            data: What to say: a string, or anything that can be written as JSON.
+            logger: Who says it.
+        """
+        rank = _SEVERITY.get(level)
+        if rank is None:
+            raise ValueError(f"unknown log level {level!r}; known are {', '.join(LOGGING_LEVELS)}")
+        wanted = self._call.peer.log_level if self._call.peer.revision.log_level_per_request else self._session_level()
+        if wanted is None or rank < _SEVERITY[wanted]:
+            return
+        try:
+            params = wire.encode(LoggingMessageNotificationParams(level, data, logger=logger), self._call.peer.revision)
+        except wire.WireError as error:
+            _log.warning("a log message could not be sent: %s", error)
+            return
+        _on_loop(self._call, _send_log, params)
+
+    def _session_level(self) -> LoggingLevel | None:
+        peer = self._call.connection.session.peer
+        return None if peer is None else peer.log_level
+
+    def debug(self, data: Any, *, logger: str | None = None) -> None:
+        """Send a message of level ``debug``."""
+        self("debug", data, logger)
+
+    def info(self, data: Any, *, logger: str | None = None) -> None:
+        """Send a message of level ``info``."""
+        self("info", data, logger)
+
+    def notice(self, data: Any, *, logger: str | None = None) -> None:
+        """Send a message of level ``notice``."""
+        self("notice", data, logger)
+
+    def warning(self, data: Any, *, logger: str | None = None) -> None:
+        """Send a message of level ``warning``."""
+        self("warning", data, logger)
+
+    def error(self, data: Any, *, logger: str | None = None) -> None:
+        """Send a message of level ``error``."""
+        self("error", data, logger)
+
+    def critical(self, data: Any, *, logger: str | None = None) -> None:
+        """Send a message of level ``critical``."""
+        self("critical", data, logger)
+
+    def alert(self, data: Any, *, logger: str | None = None) -> None:
+        """Send a message of level ``alert``."""
+        self("alert", data, logger)
+
+    def emergency(self, data: Any, *, logger: str | None = None) -> None:
+        """Send a message of level ``emergency``."""
+        self("emergency", data, logger)
+
+
+def _on_loop(call: Call, send: Callable[..., None], *args: Any) -> None:
+    connection = call.connection
+    if connection.thread == threading.get_ident():
+        send(call, *args)
+        return
+    try:
+        connection.loop.call_soon_threadsafe(send, call, *args)
+    except RuntimeError:
+        _log.debug("a message for request %s came after the event loop had ended", call.key)
+
+
+def _send_progress(call: Call, progress: float, total: float | None, message: str | None) -> None:
+    token = call.progress_token
+    if token is None or not call.open or (call.progressed is not None and progress <= call.progressed):
+        return
+    if call.connection.crowded():
+        return  # the client reads too slowly; the next progress says more than this one
+    call.progressed = progress
+    params = b'{"progressToken":' + bytes(token) + b',"progress":' + msgspec.json.encode(progress)
+    if total is not None:
+        params += b',"total":' + msgspec.json.encode(total)
+    if message is not None and call.peer.revision.covers("2025-03-26", None):
+        params += b',"message":' + msgspec.json.encode(message.encode("utf-8", "replace").decode())
+    call.notify("notifications/progress", params + b"}")
+
+
+def _send_log(call: Call, params: bytes) -> None:
+    if call.connection.crowded(64):
+        _log.warning("a log message was dropped: the client does not read what it is sent")
+        return
+    call.notify("notifications/message", params)

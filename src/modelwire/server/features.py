@@ -1,0 +1,241 @@
+"""Everything that one server offers, joined: registries, routes, capabilities, and who is told of changes.
+
+Server-side features meet here and nowhere else. Nothing in this file knows a transport.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from modelwire.errors import ConfigError
+from modelwire.protocol import jsonrpc, wire
+from modelwire.protocol import types as t
+from modelwire.protocol.jsonrpc import Notification
+from modelwire.protocol.methods import METHODS, Method
+from modelwire.protocol.revisions import LATEST_HANDSHAKE
+from modelwire.rpc.call import Call
+from modelwire.rpc.connection import Connection
+from modelwire.rpc.dispatcher import Route
+from modelwire.rules.subscriptions import LISTS
+from modelwire.server.context import Context
+from modelwire.server.opening import Opening
+from modelwire.server.prompts import Completions, PromptEntry, Prompts
+from modelwire.server.registry import Registry
+from modelwire.server.resources import ResourceEntry, Resources, TemplateEntry
+from modelwire.server.subscriptions import Hub, Listeners, Subscriber, session_subscriber, subscribe, unsubscribe
+from modelwire.server.tools import ToolEntry, Tools, positional_count
+
+_log = logging.getLogger("modelwire")
+
+_INITIALIZED = frozenset({"notifications/initialized", "initialized"})
+"""The second is what diagrams abbreviate the first to, and what people then type."""
+
+
+class Features:
+    """What a server offers.
+
+    Args:
+        info: Who the server is.
+        identity: The same as JSON, for stamped results.
+        instructions: How a model should use it.
+        page_size: Items per page of a list.
+        declare: Features to declare although nothing is registered for them.
+        extensions: Extensions supported.
+        experimental: Non-standard capabilities.
+    """
+
+    def __init__(
+        self,
+        info: t.Implementation,
+        identity: bytes,
+        *,
+        instructions: str | None,
+        page_size: int | None,
+        declare: frozenset[str],
+        extensions: dict[str, dict[str, Any]] | None,
+        experimental: dict[str, dict[str, Any]] | None,
+    ) -> None:
+        self._declare = declare
+        self._extensions = extensions
+        self._experimental = experimental
+        self.hub = Hub()
+        self.listeners = Listeners(self.hub, self._declared_lists)
+        self._sessions: dict[Connection, Subscriber] = {}
+        self._notices: dict[str, Callable[[Connection, Notification], None]] = {}
+        common: dict[str, Any] = {"page_size": page_size, "server_info": identity}
+        self.tools = Tools(
+            Registry[ToolEntry](
+                "tool",
+                definition=lambda entry: entry.tool,
+                result=lambda items, cursor: t.ListToolsResult(items, next_cursor=cursor),
+                changed=lambda: self.changed("tools"),
+                **common,
+            )
+        )
+        self.resources = Resources(
+            Registry[ResourceEntry](
+                "resource",
+                definition=lambda entry: entry.resource,
+                result=lambda items, cursor: t.ListResourcesResult(items, next_cursor=cursor),
+                changed=lambda: self.changed("resources"),
+                **common,
+            ),
+            Registry[TemplateEntry](
+                "resource template",
+                definition=lambda entry: entry.template,
+                result=lambda items, cursor: t.ListResourceTemplatesResult(items, next_cursor=cursor),
+                changed=lambda: self.changed("resources"),
+                **common,
+            ),
+        )
+        self.prompts = Prompts(
+            Registry[PromptEntry](
+                "prompt",
+                definition=lambda entry: entry.prompt,
+                result=lambda items, cursor: t.ListPromptsResult(items, next_cursor=cursor),
+                changed=lambda: self.changed("prompts"),
+                **common,
+            )
+        )
+        self.completions = Completions(self.prompts, self.resources)
+        opening = Opening(info, self.capabilities, instructions)
+        self.routes: dict[str, Route] = {route.method.name: route for route in [*opening.routes(), *self._routes()]}
+
+    def _routes(self) -> list[Route]:
+        return [
+            Route(METHODS["tools/list"], self.tools.registry.page, t.PaginatedRequestParams, immediate=True),
+            Route(METHODS["tools/call"], self.tools.call, t.CallToolRequestParams),
+            Route(METHODS["resources/list"], self.resources.fixed.page, t.PaginatedRequestParams, immediate=True),
+            Route(
+                METHODS["resources/templates/list"],
+                self.resources.templates.page,
+                t.PaginatedRequestParams,
+                immediate=True,
+            ),
+            Route(METHODS["resources/read"], self.resources.read, t.ReadResourceRequestParams),
+            Route(METHODS["resources/subscribe"], subscribe, t.SubscribeRequestParams, immediate=True),
+            Route(METHODS["resources/unsubscribe"], unsubscribe, t.UnsubscribeRequestParams, immediate=True),
+            Route(METHODS["prompts/list"], self.prompts.registry.page, t.PaginatedRequestParams, immediate=True),
+            Route(METHODS["prompts/get"], self.prompts.get, t.GetPromptRequestParams),
+            Route(METHODS["completion/complete"], self.completions.complete, t.CompleteRequestParams),
+            Route(METHODS["subscriptions/listen"], self.listeners.listen, t.SubscriptionsListenRequestParams),
+        ]
+
+    # ------------------------------------------------------------------ capabilities
+
+    def _has(self) -> frozenset[str]:
+        found = set(self._declare)
+        if len(self.tools.registry):
+            found.add("tools")
+        if len(self.resources.fixed) or len(self.resources.templates):
+            found.add("resources")
+        if len(self.prompts.registry):
+            found.add("prompts")
+        if len(self.completions):
+            found.add("completions")
+        return frozenset(found)
+
+    def _declared_lists(self) -> frozenset[str]:
+        return self._has() & frozenset(LISTS)
+
+    def capabilities(self) -> t.ServerCapabilities:
+        """Return what the server can do at this moment."""
+        has = self._has()
+        return t.ServerCapabilities(
+            logging={},
+            tools=t.ListChangedCapability(list_changed=True) if "tools" in has else None,
+            prompts=t.ListChangedCapability(list_changed=True) if "prompts" in has else None,
+            resources=t.ResourcesCapability(subscribe=True, list_changed=True) if "resources" in has else None,
+            completions={} if "completions" in has else None,
+            extensions=self._extensions,
+            experimental=self._experimental,
+        )
+
+    # ------------------------------------------------------------------ changes
+
+    def changed(self, what: str) -> None:
+        """Tell whoever wants to know that a list, or the resource of a URI, changed."""
+        self.hub.changed("list" if what in LISTS else "resource", what)
+
+    def attach(self, connection: Connection, announce_lists: bool) -> None:
+        """Have a connection's client told of changes."""
+        subscriber = session_subscriber(connection, self._announcements if announce_lists else lambda name: [])
+        self._sessions[connection] = subscriber
+        self.hub.add(subscriber)
+
+    def detach(self, connection: Connection) -> None:
+        """Forget a connection."""
+        subscriber = self._sessions.pop(connection, None)
+        if subscriber is not None:
+            self.hub.remove(subscriber)
+
+    def _announcements(self, name: str) -> list[bytes]:
+        """Return the frames that tutorials teach for a changed list; the standard notification goes out before them."""
+        if name == "tools":
+            items = t.ListToolsResult(self.tools.registry.definitions())
+            return [jsonrpc.encode_notification("tools/list", wire.encode(items, LATEST_HANDSHAKE))]
+        if name == "resources":
+            items = t.ListResourcesResult(self.resources.fixed.definitions())
+            return [
+                jsonrpc.encode_notification("resources/list", wire.encode(items, LATEST_HANDSHAKE)),
+                jsonrpc.encode_notification("notifications/root"),
+            ]
+        return []
+
+    # ------------------------------------------------------------------ notifications and methods of users
+
+    def notice(self, connection: Connection, notification: Notification, announce_lists: bool) -> None:
+        """Take in a client's notification; unknown ones are ignored, as JSON-RPC has it."""
+        handler = self._notices.get(notification.method)
+        if handler is not None:
+            handler(connection, notification)
+        session = connection.session
+        if notification.method in _INITIALIZED and session.peer is not None and not session.initialized:
+            session.initialized = True
+            if announce_lists:
+                for name in ("tools", "resources"):
+                    if name in session.declared:
+                        for frame in self._announcements(name):
+                            connection.post(frame)
+        elif notification.method == "exit" and session.peer is not None:
+            connection.stop()
+        subscriber = self._sessions.get(connection)
+        if subscriber is not None:
+            subscriber.kick()
+
+    def add_method(self, name: str, function: Callable[..., Any]) -> None:
+        """Register who answers a method, or takes in a notification."""
+        takes = positional_count(function, 2)
+        if name.startswith("notifications/"):
+            self._notices[name] = lambda connection, note: _notify(connection, note, function, takes)
+            return
+        if name in ("initialize", "server/discover"):
+            raise ConfigError(f"{name} opens the conversation and cannot be replaced")
+        row = METHODS.get(name)
+        known = row is not None and row.sender != "server"
+        method = row if row is not None and known else Method(name, t.RequestParams, t.Result, "client")
+
+        async def handle(call: Call) -> Any:
+            params = _members(call.params)
+            result = function(*(params, Context(call))[:takes])
+            return await result if inspect.isawaitable(result) else result
+
+        self.routes[name] = Route(method, handle, None)
+
+
+def _members(raw: Any) -> dict[str, Any]:
+    found = msgspec.json.decode(raw)
+    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _notify(connection: Connection, note: Notification, function: Callable[..., Any], takes: int) -> None:
+    params = {} if note.params is UNSET else _members(note.params)
+    result = function(*(params, connection.session.peer)[:takes])
+    if inspect.isawaitable(result):
+        connection.follow(result)

@@ -1,0 +1,92 @@
+"""Calls the functions that users register: async ones on the loop, sync ones in a worker thread, generators to their end.
+
+The one place where user code starts. What it raises passes through; what becomes of that is for the callers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+from modelwire.rpc.call import Call
+from modelwire.server.context import Context
+from modelwire.server.signature import Signature
+
+
+class Function:
+    """A registered function and how to call it.
+
+    Args:
+        function: The function.
+        signature: What it takes and gives.
+        pool: The threads for sync functions.
+        inline: Run a sync function on the event loop; for quick ones.
+        timeout: Seconds that a call may take, or None.
+    """
+
+    __slots__ = ("_context", "_direct", "function", "inline", "pool", "signature", "timeout")
+
+    def __init__(
+        self, function: Callable[..., Any], signature: Signature, pool: Executor, *, inline: bool, timeout: float | None
+    ) -> None:
+        self.function = function
+        self.signature = signature
+        self.pool = pool
+        self.inline = inline
+        self.timeout = timeout
+        self._context = signature.context_parameter
+        self._direct = signature.is_async and not signature.is_generator
+
+    async def __call__(self, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Call the function and return its result; a generator's is the list of its items.
+
+        Raises:
+            TimeoutError: It took longer than ``timeout``.
+        """
+        context = None
+        if self._context is not None:
+            context = kwargs[self._context] = Context(call)
+        if self.timeout is None:
+            return await (self.function(*args, **kwargs) if self._direct else self._run(args, kwargs))
+        clock = asyncio.timeout(self.timeout)
+        try:
+            async with clock:
+                return await self._run(args, kwargs)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            if context is not None:
+                context.expire(f"timed out after {self.timeout:g} s")
+            raise Expired(self.timeout) from None
+
+    async def _run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if self.signature.is_async:
+            started = self.function(*args, **kwargs)
+            return [item async for item in started] if self.signature.is_generator else await started
+        if self.inline:
+            result = self._sync(args, kwargs)
+        else:
+            # The thread sees the context variables of the request.
+            here = contextvars.copy_context()
+            loop = asyncio.get_running_loop()
+            result = await loop.run_in_executor(self.pool, lambda: here.run(self._sync, args, kwargs))
+        return await result if inspect.isawaitable(result) else result  # a sync wrapper around an async function
+
+    def _sync(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        try:
+            result = self.function(*args, **kwargs)
+            return list(result) if self.signature.is_generator else result
+        except StopIteration as error:
+            # A future cannot carry a StopIteration: whoever awaits it would wait for ever.
+            raise RuntimeError("the function raised StopIteration") from error
+
+
+class Expired(TimeoutError):
+    """A function took longer than its ``timeout``."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"timed out after {seconds:g} s")

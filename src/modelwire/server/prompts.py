@@ -1,0 +1,138 @@
+"""Prompts and completion: registering them, listing them, writing a prompt out, suggesting values.
+
+On the wire every argument of a prompt is a string; the function's own types take it from there.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from modelwire.errors import INVALID_PARAMS, RpcError
+from modelwire.protocol import types as t
+from modelwire.rpc.call import Call
+from modelwire.server import contents
+from modelwire.server.functions import Function
+from modelwire.server.registry import Registry
+from modelwire.server.resources import Resources, guarded
+from modelwire.server.signature import ArgumentErrors
+from modelwire.server.tools import unknown
+
+MAX_VALUES = 100
+"""How many suggestions one answer may hold ("Array of completion values, maximum 100 items")."""
+
+
+class PromptEntry:
+    """One registered prompt."""
+
+    __slots__ = ("function", "prompt")
+
+    def __init__(self, prompt: t.Prompt, function: Function) -> None:
+        self.prompt = prompt
+        self.function = function
+
+
+class Prompts:
+    """The prompts of a server.
+
+    Args:
+        registry: Where they are kept.
+    """
+
+    def __init__(self, registry: Registry[PromptEntry]) -> None:
+        self.registry = registry
+
+    def add(self, prompt: t.Prompt, function: Function) -> None:
+        """Register a prompt; its arguments are read off the function's signature."""
+        schema = function.signature.input_schema
+        required = set(schema.get("required", []))
+        prompt.arguments = [
+            t.PromptArgument(name, description=about.get("description"), required=name in required)
+            for name, about in schema["properties"].items()
+        ]
+        self.registry.add(prompt.name, PromptEntry(prompt, function))
+
+    async def get(self, call: Call) -> Any:
+        """Answer ``prompts/get``."""
+        name: str = call.params.name
+        entry = self.registry.get(name)
+        if entry is None:
+            raise RpcError(INVALID_PARAMS, unknown("prompt", name, self.registry.keys()))
+        try:
+            args, kwargs = entry.function.signature.bind(msgspec.json.encode(call.params.arguments or {}))
+        except ArgumentErrors as error:
+            raise RpcError(INVALID_PARAMS, str(error), {"problems": error.problems}) from None
+        value = await guarded(call, f"prompt {name!r}", entry.function(call, args, kwargs))
+        if isinstance(value, t.GetPromptResult | t.InputRequiredResult):
+            return value
+        return t.GetPromptResult(contents.prompt_messages(value), description=entry.prompt.description)
+
+
+class Completions:
+    """Who suggests values for which argument of which prompt or template.
+
+    Args:
+        prompts: The prompts that a reference may name.
+        resources: The resources and templates that a reference may name.
+    """
+
+    def __init__(self, prompts: Prompts, resources: Resources) -> None:
+        self._prompts = prompts
+        self._resources = resources
+        self._completers: dict[tuple[str, str], Callable[[Call], Awaitable[Any]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._completers)
+
+    def add(self, name: str, argument: str, completer: Callable[[Call], Awaitable[Any]]) -> None:
+        """Register who suggests values for ``argument`` of the prompt or template ``name``."""
+        self._completers[name, argument] = completer
+
+    async def complete(self, call: Call) -> t.CompleteResult:
+        """Answer ``completion/complete``."""
+        ref, argument = call.params.ref, call.params.argument
+        if isinstance(ref, t.PromptReference):
+            name, known, registry = ref.name, ref.name in self._prompts.registry, self._prompts.registry.keys()
+        else:
+            name, registry = ref.uri, self._resources.templates.keys()
+            known = ref.uri in self._resources.templates or ref.uri in self._resources.fixed
+        if not known:
+            kind = "prompt" if isinstance(ref, t.PromptReference) else "resource template"
+            raise RpcError(INVALID_PARAMS, unknown(kind, name, registry))
+        completer = self._completers.get((name, argument.name))
+        if completer is None:
+            return t.CompleteResult(t.Completion([]))
+        return _result(await guarded(call, f"completion of {argument.name!r}", completer(call)))
+
+
+def _result(value: Any) -> t.CompleteResult:
+    if isinstance(value, t.CompleteResult):
+        return value
+    if isinstance(value, t.Completion):
+        return t.CompleteResult(value)
+    values = [str(item) for item in value or ()]
+    if len(values) <= MAX_VALUES:
+        return t.CompleteResult(t.Completion(values))
+    return t.CompleteResult(t.Completion(values[:MAX_VALUES], total=len(values), has_more=True))
+
+
+async def suggest(function: Callable[..., Any], call: Call, takes: frozenset[str], context: Any) -> Any:
+    """Call a completer with what has been typed, and whatever else it takes by name.
+
+    Args:
+        function: Called with the typed text; ``arguments=`` (the values already chosen) and ``ctx=`` where it has them.
+        call: The request.
+        takes: The names of its parameters.
+        context: The request's context.
+    """
+    extra: dict[str, Any] = {}
+    if "arguments" in takes:
+        given = call.params.context
+        extra["arguments"] = dict((given.arguments if given is not None else None) or {})
+    if "ctx" in takes:
+        extra["ctx"] = context
+    result = function(call.params.argument.value, **extra)
+    return await result if inspect.isawaitable(result) else result

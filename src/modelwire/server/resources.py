@@ -1,0 +1,164 @@
+"""Resources and resource templates: registering them, listing them, reading them.
+
+URIs are kept and compared as they were written: "users/me" and "HTTP://Ex.com" are names like any other. A template's
+values are percent-decoded once, and none may climb out of its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from typing import Any
+
+import msgspec
+
+from modelwire.errors import INTERNAL_ERROR, INVALID_PARAMS, ConfigError, NotFound, PeerError, RpcError, SignatureError
+from modelwire.protocol import types as t
+from modelwire.rpc.call import Call
+from modelwire.rules.uri_template import UriTemplate
+from modelwire.server import contents
+from modelwire.server.functions import Expired, Function
+from modelwire.server.registry import Registry
+from modelwire.server.signature import ArgumentErrors
+
+_log = logging.getLogger("modelwire")
+
+_SEGMENTS = re.compile(r"[/\\]")
+
+
+class ResourceEntry:
+    """One registered resource."""
+
+    __slots__ = ("function", "resource")
+
+    def __init__(self, resource: t.Resource, function: Function) -> None:
+        self.resource = resource
+        self.function = function
+
+
+class TemplateEntry:
+    """One registered family of resources."""
+
+    __slots__ = ("function", "pattern", "template")
+
+    def __init__(self, template: t.ResourceTemplate, pattern: UriTemplate, function: Function) -> None:
+        self.template = template
+        self.pattern = pattern
+        self.function = function
+
+
+class Resources:
+    """The resources of a server.
+
+    Args:
+        fixed: Those of one URI each.
+        templates: Those of a template each.
+    """
+
+    def __init__(self, fixed: Registry[ResourceEntry], templates: Registry[TemplateEntry]) -> None:
+        self.fixed = fixed
+        self.templates = templates
+
+    def add(self, resource: t.Resource, function: Function) -> None:
+        """Register a resource of one URI.
+
+        Raises:
+            SignatureError: Its function wants arguments, which such a URI cannot give.
+        """
+        wanted = function.signature.input_schema.get("required", [])
+        if wanted:
+            raise SignatureError(
+                f"resource {resource.uri!r}: parameter {wanted[0]!r} has no value; put {{{wanted[0]}}} into the URI"
+            )
+        self.fixed.add(resource.uri, ResourceEntry(resource, function))
+
+    def add_template(self, template: t.ResourceTemplate, function: Function) -> None:
+        """Register a family of resources.
+
+        Raises:
+            ConfigError: The template is malformed.
+            SignatureError: Its variables are not the function's parameters.
+        """
+        pattern = UriTemplate(template.uri_template)
+        schema = function.signature.input_schema
+        known, wanted = set(schema["properties"]), set(schema.get("required", []))
+        for name in pattern.variables:
+            if name not in known:
+                raise SignatureError(f"resource {template.uri_template!r}: no parameter takes {{{name}}}")
+        missing = sorted(wanted - set(pattern.variables))
+        if missing:
+            raise SignatureError(f"resource {template.uri_template!r}: parameter {missing[0]!r} is not in the template")
+        self.templates.add(template.uri_template, TemplateEntry(template, pattern, function))
+
+    def remove(self, uri: str) -> None:
+        """Remove a resource by its URI, or a family by its template.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        if uri in self.fixed:
+            self.fixed.remove(uri)
+        elif uri in self.templates:
+            self.templates.remove(uri)
+        else:
+            raise ConfigError(f"there is no resource {uri!r} to remove")
+
+    async def read(self, call: Call) -> Any:
+        """Answer ``resources/read``."""
+        uri: str = call.params.uri
+        entry = self.fixed.get(uri)
+        if entry is not None:
+            return await _read(call, uri, entry.function, None, entry.resource.mime_type)
+        for family in self.templates:
+            values = family.pattern.match(uri)
+            if values is not None and not any(_climbs(value) for value in values.values()):
+                return await _read(call, uri, family.function, values, family.template.mime_type)
+        raise NotFound("Resource not found", uri=uri)
+
+
+def _climbs(value: Any) -> bool:
+    """Whether a template's value could lead out of the folder that the template means."""
+    if isinstance(value, str):
+        return "\0" in value or any(part in (".", "..") for part in _SEGMENTS.split(value))
+    items: Any = [*value, *value.values()] if isinstance(value, dict) else value
+    return any(_climbs(item) for item in items)
+
+
+async def _read(call: Call, uri: str, function: Function, values: dict[str, Any] | None, mime_type: str | None) -> Any:
+    try:
+        args, kwargs = function.signature.bind(None if values is None else msgspec.json.encode(values))
+    except ArgumentErrors as error:
+        raise RpcError(INVALID_PARAMS, str(error), {"uri": uri, "problems": error.problems}) from None
+    value = await guarded(call, f"resource {uri!r}", function(call, args, kwargs))
+    if isinstance(value, t.InputRequiredResult | t.ReadResourceResult):
+        return value
+    if function.signature.output_schema is not None and not isinstance(value, str | bytes | msgspec.Struct | list):
+        function.signature.check_result(value)
+    return t.ReadResourceResult(contents.resource_contents(value, uri, mime_type))
+
+
+async def guarded(call: Call, what: str, running: Any) -> Any:
+    """Await a handler of a resource, prompt or completion; its failures become errors without internals.
+
+    Raises:
+        RpcError: The handler's own, or ``-32603`` for anything unexpected.
+    """
+    try:
+        return await running
+    except PeerError:
+        _log.exception("%s failed", what)
+    except RpcError:
+        raise
+    except Expired as error:
+        raise RpcError(INTERNAL_ERROR, f"The {what} {error}") from None
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if call.cancelled or (task is not None and task.cancelling()):
+            raise
+        _log.exception("%s was cancelled from inside", what)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        _log.exception("%s failed", what)
+    raise RpcError(INTERNAL_ERROR, f"The {what} failed unexpectedly; the server's log says more")

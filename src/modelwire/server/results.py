@@ -1,0 +1,98 @@
+"""What a function returned, checked against what its annotation promised.
+
+``Servers MUST provide structured results that conform to this schema`` (server/tools, Output Schema): a result that
+does not is this side's error and never reaches the client as a result.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+from msgspec import inspect as mi
+
+from modelwire.errors import ModelwireError
+from modelwire.server import explain
+
+
+class ResultError(ModelwireError):
+    """A function returned something that its annotation does not allow, or that JSON cannot hold."""
+
+
+class ResultCheck:
+    """Encodes results of one type, and refuses those that are not of it.
+
+    Args:
+        name: The function, for messages.
+        annotation: What it says it returns; ``Any`` for no promise.
+    """
+
+    __slots__ = ("_annotation", "_decode", "_exact", "_name")
+
+    def __init__(self, name: str, annotation: Any) -> None:
+        self._name = name
+        self._annotation = annotation
+        self._exact = annotation if annotation in (int, bool, str) else None
+        self._decode = None if annotation is Any else msgspec.json.Decoder(annotation).decode
+
+    def encode(self, value: Any) -> bytes:
+        """Return ``value`` as JSON.
+
+        Raises:
+            ResultError: It contradicts the annotation, or holds NaN, an infinity, a lone surrogate or an object
+                that has no JSON form.
+        """
+        written = self._written(value)
+        if self._exact is not None and type(value) is self._exact:
+            return written
+        if b"null" in written and (place := _not_finite(value)) is not None:
+            raise ResultError(f"{self._name} returned {place[1]} at {place[0]}, which JSON cannot hold")
+        if self._decode is not None:
+            try:
+                self._decode(written)
+            except (msgspec.MsgspecError, ValueError, RecursionError):
+                raise ResultError(self._contradiction(written)) from None
+        return written
+
+    def _written(self, value: Any) -> bytes:
+        try:
+            return msgspec.json.encode(value)
+        except UnicodeEncodeError:
+            raise ResultError(
+                f"{self._name} returned text with a lone surrogate, which is no Unicode; "
+                'clean it with text.encode("utf-8", "replace").decode()'
+            ) from None
+        except RecursionError:
+            raise ResultError(f"{self._name} returned a value nested too deeply or containing itself") from None
+        except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+            raise ResultError(
+                f"{self._name} returned a {type(value).__name__} that has no JSON form: {error}"
+            ) from error
+
+    def _contradiction(self, written: bytes) -> str:
+        kind = mi.type_info(self._annotation)
+        value = msgspec.json.decode(written)
+        found = list(explain.problems(kind, value, "result")) or [explain.mismatch(kind, value, "result")]
+        return f"{self._name} returned what its annotation does not allow: {'; '.join(found)}"
+
+
+def _not_finite(value: Any, path: str = "result") -> tuple[str, str] | None:
+    """Where a NaN or an infinity stands, which msgspec writes as ``null``."""
+    if isinstance(value, float):
+        return None if math.isfinite(value) else (path, str(value))
+    if isinstance(value, (str, bytes, int)) or value is None:
+        return None
+    if isinstance(value, dict):
+        members: Any = [(f"{path}.{key}", item) for key, item in value.items()]  # pyright: ignore[reportUnknownVariableType]
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        members = [(f"{path}[{index}]", item) for index, item in enumerate(value)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    else:
+        return _not_finite_inside(value, path)
+    return next((found for place, item in members if (found := _not_finite(item, place)) is not None), None)
+
+
+def _not_finite_inside(value: Any, path: str) -> tuple[str, str] | None:
+    """Look into a dataclass, struct or other object through its plain form, unless it has none of its own."""
+    plain = msgspec.to_builtins(value, str_keys=True)
+    return None if type(plain) is type(value) else _not_finite(plain, path)

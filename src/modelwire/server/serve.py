@@ -1,0 +1,266 @@
+"""Serving a `Server`: over stdio or any message stream, for a whole program or inside a running loop.
+
+Signals, the end of input, and the order of the end are decided here. What is served is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, cast
+
+from modelwire.errors import ConfigError, ConnectionLost
+from modelwire.protocol import jsonrpc
+from modelwire.rpc.call import Call
+from modelwire.rpc.connection import BatchCall, Connection
+from modelwire.rpc.message_stream import MessageStream
+from modelwire.rpc.stream import Link
+
+if TYPE_CHECKING:
+    from modelwire.server.server import Server
+
+_log = logging.getLogger("modelwire")
+
+DRAIN = 5.0
+"""Seconds that accepted requests may take to finish once the client has closed its side."""
+STOP = 1.0
+"""The same after a signal."""
+
+
+async def serve(server: Server, endpoint: Any = None) -> None:
+    """Serve one stream until its client leaves, then finish what was accepted."""
+    stream = await _open(server, endpoint)
+    await serve_stream(server, stream)
+
+
+async def _open(server: Server, endpoint: Any) -> MessageStream:
+    if endpoint is None:
+        from modelwire.transports.stdio import open_stdio
+
+        stream = await open_stdio()
+        if stream.is_terminal:
+            _greet(server)
+        return stream
+    if isinstance(endpoint, str):
+        raise ConfigError(f"this version serves stdio only, not {endpoint!r}; leave the endpoint out")
+    return cast(MessageStream, endpoint)
+
+
+async def serve_stream(server: Server, stream: MessageStream) -> None:
+    """Serve one message stream until its other end closes; the stream is closed afterwards."""
+    link = Link(stream, server.dispatcher, observers=server.observers)
+    server.features.attach(link.connection, server.announce_lists)
+    reading = asyncio.create_task(link.run())
+    link.connection.on_stop = reading.cancel
+    grace = DRAIN
+    try:
+        await asyncio.wait([reading])
+        _say_why(reading)
+    except asyncio.CancelledError:
+        grace = STOP
+        reading.cancel()
+        raise
+    finally:
+        await _end(server, link, reading, grace)
+
+
+async def _end(server: Server, link: Link, reading: asyncio.Task[None], grace: float) -> None:
+    """The order of the end: subscriptions, accepted requests, what is queued, the stream."""
+    server.features.detach(link.connection)
+    await server.features.listeners.end(link.connection)
+    await link.finish(grace)
+    if not reading.done():
+        reading.cancel()
+    await link.aclose()
+
+
+def _say_why(reading: asyncio.Task[None]) -> None:
+    error = None if reading.cancelled() else reading.exception()
+    if isinstance(error, ConnectionLost):
+        _log.warning("the connection broke: %s", error)
+    elif error is not None:
+        raise error
+
+
+def _greet(server: Server) -> None:
+    example = (
+        '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
+        '"clientInfo":{"name":"me","version":"1"}}}'
+    )
+    print(
+        f"{server.name}: an MCP server; it awaits JSON-RPC messages on standard input, one per line, such as\n{example}\n"
+        "Ctrl-D ends the input, Ctrl-C the server. A client starts it by itself: give it this command.",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def run(server: Server, endpoint: Any = None) -> None:
+    """Serve as a whole program: its own event loop, its own answer to SIGINT and SIGTERM."""
+    interrupted = asyncio.run(_main(server, endpoint))
+    if interrupted:
+        sys.exit(130)
+
+
+async def _main(server: Server, endpoint: Any) -> bool:
+    serving = asyncio.ensure_future(serve(server, endpoint))
+    with _Signals(asyncio.get_running_loop(), serving.cancel) as signals:
+        try:
+            await asyncio.wait([serving])
+        except asyncio.CancelledError:
+            serving.cancel()
+            await asyncio.wait([serving])
+    if not serving.cancelled():
+        serving.result()
+    return signals.interrupted
+
+
+class _Signals:
+    """One SIGINT or SIGTERM ends the serving in order; a second one at once."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], Any]) -> None:
+        self.interrupted = False
+        self._loop = loop
+        self._stop = stop
+        self._stopping = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Signals:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.interrupted = self.interrupted or number == signal.SIGINT
+        if self._stopping:
+            # Something holds the event loop; there is nobody left to end things in order.
+            sys.stderr.flush()
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        self._stopping = True
+        self._loop.call_soon_threadsafe(self._stop)
+
+
+class Serving:
+    """A server that serves while an ``async with`` block runs.
+
+    Args:
+        server: The server.
+        endpoint: None for stdio, or a message stream.
+    """
+
+    def __init__(self, server: Server, endpoint: Any = None) -> None:
+        self._server = server
+        self._endpoint = endpoint
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Serving:
+        stream = await _open(self._server, self._endpoint)
+        self._task = asyncio.create_task(serve_stream(self._server, stream))
+        return self
+
+    async def wait(self) -> None:
+        """Wait until the client has left."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def aclose(self) -> None:
+        """End the serving: open subscriptions end, running requests get a moment. May be called twice."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        if not self._task.cancelled():
+            self._task.result()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class ServerSession:
+    """One client's conversation, frame by frame, for people who bring their own transport.
+
+    Args:
+        server: The server.
+        send: Called with each frame that is no answer.
+
+    Example:
+        ```
+        session = server.session()
+        answer = await session.handle(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+        ```
+    """
+
+    def __init__(self, server: Server, send: Callable[[bytes], None] | None = None) -> None:
+        self._server = server
+        self._send = send
+        self._connection: Connection | None = None
+
+    async def handle(self, frame: bytes) -> bytes | None:
+        """Take in one frame and return the frame that answers it, or None when nothing does.
+
+        May be called for several frames at once; answers come as they are ready.
+
+        Args:
+            frame: One JSON-RPC message, or a batch where 2025-03-26 was negotiated.
+        """
+        connection = self._open()
+        answer = connection.receive(frame)
+        if type(answer) is Call:
+            answer.task = asyncio.current_task()
+            return await self._answer(answer)
+        if type(answer) is BatchCall:
+            frames = await asyncio.gather(*(self._task_of(call) for call in answer.calls))
+            answer.frames += [frame for frame in frames if frame is not None]
+            return jsonrpc.encode_batch(answer.frames) if answer.frames else None
+        return cast("bytes | None", answer)
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            self._connection = Connection(
+                self._server.dispatcher, self._send or (lambda frame: None), observers=self._server.observers
+            )
+            self._server.features.attach(self._connection, self._server.announce_lists)
+        return self._connection
+
+    def _task_of(self, call: Call) -> asyncio.Task[bytes | None]:
+        call.task = asyncio.create_task(self._answer(call))
+        return call.task
+
+    async def _answer(self, call: Call) -> bytes | None:
+        connection = self._open()
+        try:
+            frame = await connection.dispatcher.respond(call)
+            return frame if call.open else None
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if call.cancelled and task is not None:
+                # The peer cancelled the request, not our caller: it gets no answer, and the caller goes on.
+                task.uncancel()
+                return None
+            raise
+        finally:
+            call.open = False
+            if connection.calls.get(call.key) is call:
+                del connection.calls[call.key]
+
+    async def aclose(self) -> None:
+        """End the conversation: open subscriptions end, what still runs is cancelled."""
+        if self._connection is not None:
+            self._server.features.detach(self._connection)
+            await self._server.features.listeners.end(self._connection)
+            self._connection.end(ConnectionLost("the session was closed"))

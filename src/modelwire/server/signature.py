@@ -1,0 +1,308 @@
+"""A plain Python function, as a tool: its schemas, its arguments, its result.
+
+`compile_signature` looks at a function once, when it is registered, and refuses what it could not keep: every
+constraint that a schema shows is enforced, and a type that cannot be is a `SignatureError` that names the parameter.
+It never calls the function.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections import abc
+from collections.abc import Callable, Sequence
+from typing import Any, Optional, get_args, get_origin
+
+import msgspec
+
+from modelwire.errors import SignatureError
+from modelwire.server import docstrings
+from modelwire.server.annotations import Scope, is_union, refusal, unwrap, without_annotated
+from modelwire.server.arguments import MISSING, Argument, ArgumentErrors, Binder
+from modelwire.server.results import ResultCheck, ResultError
+from modelwire.server.schemas import input_schema, result_schema
+
+__all__ = ["ArgumentErrors", "ResultError", "Signature", "compile_signature", "description", "tool_name"]
+
+_STREAMS = (abc.Iterator, abc.Iterable, abc.Generator, abc.AsyncIterator, abc.AsyncIterable, abc.AsyncGenerator)
+
+
+class Signature:
+    """What is known of a function that serves as a tool, prompt or resource. Made by `compile_signature`.
+
+    Attributes:
+        input_schema: JSON Schema of the arguments object.
+        output_schema: JSON Schema of the result, or None where the result is only content.
+        is_async: Calling the function gives an awaitable.
+        is_generator: Calling it gives a generator (asynchronous when ``is_async``), whose items are the result's.
+        context_parameter: The parameter that takes the context, to be passed by keyword; None without one.
+        descriptions: What the docstring says of each parameter.
+    """
+
+    __slots__ = ("_binder", "_check", "_keywords", "_positional", "context_parameter", "descriptions",
+                 "input_schema", "is_async", "is_generator", "output_schema")  # fmt: skip
+
+    def __init__(self, parts: _Parts, check: ResultCheck, output_schema: dict[str, Any] | None) -> None:
+        self._binder = parts.binder
+        self._positional = len(parts.positional)
+        self._keywords = tuple(parts.keywords)
+        self._check = check
+        self.input_schema = parts.schema
+        self.output_schema = output_schema
+        self.is_async = parts.is_async
+        self.is_generator = parts.is_generator
+        self.context_parameter = parts.context
+        self.descriptions = parts.descriptions
+
+    def bind(self, arguments: msgspec.Raw | bytes | None) -> tuple[list[Any], dict[str, Any]]:
+        """Return what to call the function with; the context, if it takes one, is for the caller to add.
+
+        Args:
+            arguments: The JSON object of the call; None is an empty one.
+
+        Raises:
+            ArgumentErrors: Something does not fit; all faults at once.
+        """
+        values = self._binder.values(arguments)
+        if not self._keywords:
+            return list(values), {}
+        count = self._positional
+        return list(values[:count]), dict(zip(self._keywords, values[count:], strict=True))
+
+    def check_result(self, value: Any) -> bytes:
+        """Return the result as JSON; a generator's is the list of its items.
+
+        Raises:
+            ResultError: It contradicts the annotation, or JSON cannot hold it.
+        """
+        return self._check.encode(value)
+
+
+def compile_signature(
+    function: Callable[..., Any],
+    *,
+    name: str,
+    context_type: type | None = None,
+    structured: bool | None = None,
+    content_types: tuple[type, ...] = (),
+) -> Signature:
+    """Turn a function into schemas and a binder.
+
+    Args:
+        function: A function, bound method, partial or callable object.
+        name: What to call it in messages: the name of the tool.
+        context_type: The class whose parameter takes the context and is no argument.
+        structured: False for no output schema, True to have one even for text, None to decide by the annotation.
+        content_types: Classes that are content already, so that a result of them has no output schema.
+
+    Raises:
+        SignatureError: It cannot be called from JSON arguments, or a type cannot be enforced.
+    """
+    parts = _Parts(function, name, context_type)
+    annotation = _returned(parts)
+    if structured is False or (structured is None and _only_content(annotation, content_types)):
+        return Signature(parts, ResultCheck(name, Any), None)
+    if structured and annotation is Any:
+        raise SignatureError(f"{name}: structured=True needs an annotation of the result")
+    if (reason := refusal(annotation)) is not None:
+        raise SignatureError(
+            f"{name}: its result cannot be checked: {reason}. Pass structured=False to send it as text"
+        )
+    return Signature(parts, ResultCheck(name, annotation), result_schema(annotation))
+
+
+def tool_name(function: Callable[..., Any]) -> str:
+    """Return the name that a function has by itself; for a callable object that of its class.
+
+    Raises:
+        SignatureError: It is a lambda.
+    """
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    found = str(getattr(inner, "__name__", type(inner).__name__))
+    if found == "<lambda>":
+        raise SignatureError("a lambda has no name of its own; pass name=")
+    return found
+
+
+def description(function: Callable[..., Any]) -> str | None:
+    """Return the docstring without its sections on parameters, results and exceptions; None without any."""
+    return _docstring(function).description or None
+
+
+class _Parts:
+    """What a function's parameters come to."""
+
+    def __init__(self, function: Callable[..., Any], name: str, context_type: type | None) -> None:
+        self.name = name
+        self.function: Any = function
+        self.scope = Scope(function)
+        self.context: str | None = None
+        self.positional: list[str] = []
+        self.keywords: list[str] = []
+        self._context_type = context_type
+        self._types: dict[str, Any] = {}
+        self._defaults: dict[str, Any] = {}
+        self._read_parameters()
+        self.returns = self._evaluated(self._signature.return_annotation, "its result")
+        self.is_async, self.is_generator = _flavour(function, self.returns)
+        parsed = _docstring(function)
+        self.descriptions = {**parsed.parameters, **_written_beside(self._types)}
+        self.schema = input_schema(self._types, self._defaults, self.descriptions)
+        # Positional ones first: the order in which `Signature.bind` takes the values apart.
+        self.binder = Binder(
+            name,
+            [
+                Argument(key, self._types[key], self._defaults.get(key, MISSING))
+                for key in self.positional + self.keywords
+            ],
+        )
+
+    def _read_parameters(self) -> None:
+        try:
+            self._signature = inspect.signature(self.function)
+        except (TypeError, ValueError, NameError) as error:
+            raise SignatureError(f"{self.name}: its parameters cannot be read: {error}") from error
+        _refuse_unbound(self.name, self.function, list(self._signature.parameters))
+        partial = isinstance(self.function, functools.partial)
+        bound: set[str] = set(self.function.keywords) if partial else set()
+        for parameter in self._signature.parameters.values():
+            if parameter.name not in bound:
+                self._read(parameter)
+
+    def _read(self, parameter: inspect.Parameter) -> None:
+        where = f"parameter {parameter.name!r}"
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
+            raise SignatureError(f"{self.name}: {where} ({stars}{parameter.name}) has no schema; name every parameter")
+        annotation = self._evaluated(parameter.annotation, where)
+        if self._is_context(annotation):
+            self._take_context(parameter)
+            return
+        if parameter.default is not MISSING:
+            self._defaults[parameter.name] = parameter.default
+            if parameter.default is None and annotation is not Any:
+                annotation = Optional[annotation]  # noqa: UP045 - `x: int = None` is common, and means this
+        if (reason := refusal(annotation)) is not None:
+            raise SignatureError(f"{self.name}: {where}: {reason}")
+        self._types[parameter.name] = annotation
+        # Past the context everything goes by keyword, since the caller adds the context by keyword.
+        by_keyword = parameter.kind is parameter.KEYWORD_ONLY or self.context is not None
+        (self.keywords if by_keyword else self.positional).append(parameter.name)
+
+    def _evaluated(self, annotation: Any, where: str) -> Any:
+        if annotation is inspect.Parameter.empty or annotation is object:
+            return Any
+        try:
+            return self.scope.evaluate(annotation)
+        except Exception as error:
+            raise SignatureError(
+                f"{self.name}: the annotation of {where} cannot be evaluated: {error}; "
+                "define or import its names at module level, outside `if TYPE_CHECKING`"
+            ) from error
+
+    def _is_context(self, annotation: Any) -> bool:
+        if self._context_type is None:
+            return False
+        plain = without_annotated(annotation)
+        options = get_args(plain) if is_union(plain) else (plain,)
+        classes = [get_origin(option) or option for option in options]
+        return any(isinstance(cls, type) and issubclass(cls, self._context_type) for cls in classes)
+
+    def _take_context(self, parameter: inspect.Parameter) -> None:
+        if self.context is not None:
+            raise SignatureError(
+                f"{self.name}: parameters {self.context!r} and {parameter.name!r} both take the context"
+            )
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise SignatureError(
+                f"{self.name}: parameter {parameter.name!r} takes the context, which is passed by keyword; "
+                "move it behind the `/`"
+            )
+        self.context = parameter.name
+
+
+def _refuse_unbound(name: str, function: Any, parameters: Sequence[str]) -> None:
+    """A method taken from its class would advertise ``self`` as an argument."""
+    if not isinstance(function, types.FunctionType) or parameters[:1] not in (["self"], ["cls"]):
+        return
+    owner = function.__qualname__.rpartition(".")[0].rpartition(".")[2]
+    if owner and owner != "<locals>":
+        raise SignatureError(
+            f"{name}: parameter {parameters[0]!r} belongs to a method of {owner}; register the method of an instance"
+        )
+
+
+def _flavour(function: Callable[..., Any], returns: Any) -> tuple[bool, bool]:
+    """Whether calling gives something to await or iterate asynchronously, and whether it is a generator."""
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    if not inspect.isroutine(inner) and not isinstance(inner, type):
+        inner = type(inner).__call__
+    if inspect.iscoroutinefunction(inner) or get_origin(returns) in (abc.Awaitable, abc.Coroutine):
+        return True, False
+    plain = unwrap(inner)  # a decorator's plain function hands on what the generator function inside it gives
+    asynchronous_items = inspect.isasyncgenfunction(plain)
+    return asynchronous_items, asynchronous_items or inspect.isgeneratorfunction(plain)
+
+
+def _returned(parts: _Parts) -> Any:
+    """The type of the result: what is awaited, or the list that a generator's items make."""
+    annotation = parts.returns
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin in (abc.Awaitable, abc.Coroutine):
+        return args[-1]
+    if parts.is_generator:
+        return list[args[0]] if origin in _STREAMS and args and args[0] is not Any else Any
+    return Any if annotation is object else annotation
+
+
+def _only_content(annotation: Any, content_types: tuple[type, ...]) -> bool:
+    """Whether results of this type are content for the model, with nothing to put in ``structuredContent``."""
+    plain = without_annotated(annotation)
+    if plain in (str, None, type(None), Any) or getattr(plain, "__name__", "") in ("NoReturn", "Never"):
+        return True
+    return _is_content(plain, content_types)
+
+
+def _is_content(annotation: Any, content_types: tuple[type, ...]) -> bool:
+    plain = without_annotated(annotation)
+    if isinstance(plain, type) and get_origin(plain) is None:
+        return issubclass(plain, content_types)
+    members = [member for member in get_args(plain) if member is not Ellipsis]
+    if is_union(plain):  # text and nothing may stand beside content
+        rest = [member for member in members if member not in (str, type(None))]
+        return bool(rest) and all(_is_content(member, content_types) for member in rest)
+    lists = (list, tuple, abc.Sequence, abc.Iterable)
+    return (
+        get_origin(plain) in lists and bool(members) and all(_is_content(member, content_types) for member in members)
+    )
+
+
+def _docstring(function: Callable[..., Any]) -> docstrings.Docstring:
+    """A callable object is described by its class, its arguments also by its ``__call__``."""
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    found = docstrings.parse(inspect.getdoc(inner))
+    plain = unwrap(inner)
+    if not inspect.isroutine(inner) and not isinstance(inner, type) and plain is not inner:
+        call = docstrings.parse(plain.__doc__)
+        found.description = found.description or call.description
+        found.parameters.update(call.parameters)
+    return found
+
+
+def _written_beside(annotations: dict[str, Any]) -> dict[str, str]:
+    """Descriptions in ``Annotated[str, "City name"]`` and ``Annotated[str, Doc("City name")]``."""
+    found: dict[str, str] = {}
+    for name, annotation in annotations.items():
+        options = get_args(annotation) if is_union(annotation) else (annotation,)
+        for item in (item for option in options for item in getattr(option, "__metadata__", ())):
+            text = item if isinstance(item, str) else getattr(item, "documentation", None)
+            if isinstance(text, str):
+                found[name] = text
+    return found

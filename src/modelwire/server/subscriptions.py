@@ -1,0 +1,236 @@
+"""Telling clients what changed: to handshake sessions by what they subscribed to, to listen requests by their filter.
+
+Each subscriber has its own `News`; a burst is told once, at the end of the event loop's turn, and a subscriber that
+reads slowly is told later, never less.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from modelwire.errors import INVALID_PARAMS, RpcError
+from modelwire.protocol import jsonrpc, wire
+from modelwire.protocol.meta import SUBSCRIPTION_ID
+from modelwire.protocol.types import SubscriptionFilter
+from modelwire.rpc.call import Call
+from modelwire.rpc.connection import Connection
+from modelwire.rules.subscriptions import MAX_SUBSCRIPTIONS, News, agreed, wants
+
+
+class Subscriber:
+    """One receiver of news on one connection.
+
+    Args:
+        connection: Where it is told.
+        wants: Whether a piece of news is for it.
+        tell: Sends one piece of news.
+        ready: Whether it may be told by now.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        wants: Callable[[str, str], bool],
+        tell: Callable[[str, str], None],
+        ready: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.connection = connection
+        self._wants = wants
+        self._tell = tell
+        self._ready = ready
+        self._news = News()
+        self._scheduled = False
+
+    def offer(self, kind: str, name: str) -> None:
+        """Take a piece of news, from any thread."""
+        if threading.get_ident() == self.connection.thread:
+            self._offer(kind, name)
+            return
+        try:
+            self.connection.loop.call_soon_threadsafe(self._offer, kind, name)
+        except RuntimeError:
+            return  # its event loop is gone, and so is whoever listened
+
+    def _offer(self, kind: str, name: str) -> None:
+        if self._wants(kind, name):
+            self._news.add(kind, name)
+            self.kick()
+
+    def kick(self) -> None:
+        """See that pending news are told, once that may be and once there is room."""
+        if self._news and not self._scheduled and self._ready():
+            self._scheduled = True
+            self.connection.when_room(self._flush)
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        if self.connection.ended is None:
+            for kind, name in self._news.take():
+                self._tell(kind, name)
+
+
+class Hub:
+    """Everybody who wants to know what changed on one server."""
+
+    def __init__(self) -> None:
+        self._subscribers: dict[Subscriber, None] = {}
+        self._lock = threading.Lock()
+
+    def add(self, subscriber: Subscriber) -> None:
+        """Have a subscriber told from now on."""
+        with self._lock:
+            self._subscribers[subscriber] = None
+
+    def remove(self, subscriber: Subscriber) -> None:
+        """Stop telling it."""
+        with self._lock:
+            self._subscribers.pop(subscriber, None)
+
+    def changed(self, kind: str, name: str) -> None:
+        """Tell everybody who wants to know. May be called from any thread.
+
+        Args:
+            kind: "list" or "resource".
+            name: The list's name, or the resource's URI.
+        """
+        with self._lock:
+            subscribers = list(self._subscribers)
+        for subscriber in subscribers:
+            subscriber.offer(kind, name)
+
+
+def session_subscriber(connection: Connection, announce: Callable[[str], list[bytes]]) -> Subscriber:
+    """Return the subscriber that stands for a handshake session.
+
+    Args:
+        connection: The session's connection.
+        announce: Returns further frames to send when a list changed.
+    """
+    session = connection.session
+
+    def wanted(kind: str, name: str) -> bool:
+        if session.peer is None:
+            return False
+        if kind == "resource":
+            return name in session.subscribed
+        return bool(session.declared.get(name, {}).get("listChanged"))
+
+    def tell(kind: str, name: str) -> None:
+        if kind == "resource":
+            connection.notify("notifications/resources/updated", b'{"uri":' + msgspec.json.encode(name) + b"}")
+            return
+        connection.notify(f"notifications/{name}/list_changed")
+        if session.initialized:
+            for frame in announce(name):
+                connection.post(frame)
+
+    return Subscriber(connection, wants=wanted, tell=tell, ready=lambda: session.ready)
+
+
+def subscribe(call: Call) -> dict[str, Any]:
+    """Answer ``resources/subscribe``."""
+    subscribed = call.connection.session.subscribed
+    if len(subscribed) >= MAX_SUBSCRIPTIONS and call.params.uri not in subscribed:
+        raise RpcError(
+            INVALID_PARAMS, f"this session follows {MAX_SUBSCRIPTIONS} resources already; unsubscribe from some"
+        )
+    subscribed.add(call.params.uri)
+    return {}
+
+
+def unsubscribe(call: Call) -> dict[str, Any]:
+    """Answer ``resources/unsubscribe``; one that does not exist is not an error."""
+    call.connection.session.subscribed.discard(call.params.uri)
+    return {}
+
+
+class Listen:
+    """One ``subscriptions/listen``: acknowledged first, open until the client cancels it or the server ends it."""
+
+    def __init__(self, call: Call, given: SubscriptionFilter) -> None:
+        self._call = call
+        self._given = given
+        self.ending = asyncio.Event()
+        self.subscriber = Subscriber(call.connection, wants=self._wants, tell=self._tell)
+
+    @property
+    def _tag(self) -> bytes:
+        return b'"_meta":{"' + SUBSCRIPTION_ID.encode() + b'":' + self._call.id + b"}"
+
+    def _wants(self, kind: str, name: str) -> bool:
+        return wants(self._given, kind, name)
+
+    def _tell(self, kind: str, name: str) -> None:
+        if kind == "resource":
+            uri = msgspec.json.encode(name)
+            self._call.notify("notifications/resources/updated", b"{" + self._tag + b',"uri":' + uri + b"}")
+        else:
+            self._call.notify(f"notifications/{name}/list_changed", b"{" + self._tag + b"}")
+
+    def acknowledge(self) -> None:
+        """Send the acknowledgment, which must come before anything else."""
+        given = wire.encode(self._given, self._call.peer.revision)
+        self._call.notify(
+            "notifications/subscriptions/acknowledged", b"{" + self._tag + b',"notifications":' + given + b"}"
+        )
+
+    def end(self) -> None:
+        """End the subscription from the server's side: both the announcement and the result that is a graceful end.
+
+        "A server MUST send notifications/cancelled referencing a subscriptions/listen request ID when it tears down that
+        subscription stream" (basic/patterns/cancellation); "it SHOULD respond to the original request with a completion
+        result" (basic/patterns/subscriptions).
+        """
+        params = b'{"requestId":' + self._call.id + b',"reason":"the server ends the subscription"}'
+        self._call.connection.post(jsonrpc.encode_notification("notifications/cancelled", params))
+        self.ending.set()
+
+    def result(self) -> dict[str, Any]:
+        """Return the result that tells the client of the graceful end."""
+        return {"_meta": {SUBSCRIPTION_ID: msgspec.Raw(self._call.id)}}
+
+
+class Listeners:
+    """The listen requests of one server.
+
+    Args:
+        hub: Where they hear of changes.
+        declared: Returns the lists that the server has.
+    """
+
+    def __init__(self, hub: Hub, declared: Callable[[], frozenset[str]]) -> None:
+        self._hub = hub
+        self._declared = declared
+        self._open: dict[Call, Listen] = {}
+
+    async def listen(self, call: Call) -> dict[str, Any]:
+        """Answer ``subscriptions/listen``: stay open until the end."""
+        wanted: SubscriptionFilter = call.params.notifications
+        if len(wanted.resource_subscriptions or ()) > MAX_SUBSCRIPTIONS:
+            raise RpcError(INVALID_PARAMS, f"a subscription may follow {MAX_SUBSCRIPTIONS} resources at most")
+        call.lasting = True
+        listen = Listen(call, agreed(wanted, self._declared()))
+        listen.acknowledge()
+        self._hub.add(listen.subscriber)
+        self._open[call] = listen
+        try:
+            await listen.ending.wait()
+        finally:
+            self._hub.remove(listen.subscriber)
+            del self._open[call]
+        return listen.result()
+
+    async def end(self, connection: Connection) -> None:
+        """End every subscription of a connection, gracefully, and wait until their results are on the way."""
+        ending = [listen for call, listen in self._open.items() if call.connection is connection]
+        tasks = [call.task for call in self._open if call.connection is connection and call.task is not None]
+        for listen in ending:
+            listen.end()
+        if tasks:
+            await asyncio.wait(tasks, timeout=1)

@@ -1,0 +1,228 @@
+"""Tools: registering them, listing them, calling them.
+
+Whatever goes wrong inside a tool becomes a result with ``isError``, never a JSON-RPC error and never the end of the
+session; an unknown tool is ``-32602``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from modelwire.errors import INVALID_PARAMS, ConfigError, PeerError, RpcError, ToolError
+from modelwire.protocol import structured, wire
+from modelwire.protocol.revisions import LATEST
+from modelwire.protocol.types import CallToolResult, InputRequiredResult, TextContent, Tool
+from modelwire.rpc.call import Call
+from modelwire.server import contents
+from modelwire.server.context import Context
+from modelwire.server.functions import Expired, Function
+from modelwire.server.registry import Registry
+from modelwire.server.signature import ArgumentErrors, ResultError
+
+_log = logging.getLogger("modelwire")
+
+ToolHandler = Callable[..., Any]
+"""A low-level handler: ``handler(arguments: dict, ctx: Context)``, sync or async, that returns anything a tool may."""
+
+
+class ToolEntry:
+    """One registered tool.
+
+    Args:
+        tool: What ``tools/list`` says of it.
+        run: Called with the call; returns what the tool's function returned.
+        finish: Turns that into a result.
+    """
+
+    __slots__ = ("finish", "run", "tool", "wraps")
+
+    def __init__(
+        self,
+        tool: Tool,
+        run: Callable[[Call], Awaitable[Any]],
+        finish: Callable[[Any], CallToolResult | InputRequiredResult],
+    ) -> None:
+        self.tool = tool
+        self.run = run
+        self.finish = finish
+        self.wraps = tool.output_schema is not None and structured.needs_wrapping(tool.output_schema)
+
+    async def call(self, call: Call) -> Any:
+        """Run the tool and return its result; failures are results, too."""
+        try:
+            result = self.finish(await self.run(call))
+            if self.wraps and not call.peer.revision.any_structured and isinstance(result, CallToolResult):
+                result = structured.wrap_result(result)
+            return wire.encode_result(result, call.method, call.peer.revision, call.connection.dispatcher.server_info)
+        except ToolError as error:
+            return failure(error)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if call.cancelled or (task is not None and task.cancelling()):
+                raise
+            return self._crashed("was cancelled from inside")
+        except PeerError:
+            # Another server's answer to the tool's own client: not our answer to this client.
+            return self._crashed("failed")
+        except RpcError:
+            raise
+        except Expired as error:
+            return failure(ToolError(f"The tool {self.tool.name!r} {error}."))
+        except KeyboardInterrupt:
+            raise
+        except (ResultError, wire.WireError) as error:
+            _log.error("tool %r: %s", self.tool.name, error)
+            return failure(
+                ToolError(f"The tool {self.tool.name!r} returned something it should not have; its log says more.")
+            )
+        except BaseException:
+            return self._crashed("failed")
+
+    def _crashed(self, how: str) -> CallToolResult:
+        _log.exception("tool %r %s", self.tool.name, how)
+        return failure(ToolError(f"The tool {self.tool.name!r} {how} unexpectedly; its log says more."))
+
+
+def failure(error: ToolError) -> CallToolResult:
+    """Return the result that tells a model of a failure."""
+    text = error.message.encode("utf-8", "replace").decode()
+    content = error.content if error.content is not None else [TextContent(text)]
+    return CallToolResult(content, is_error=True)
+
+
+class Tools:
+    """The tools of a server.
+
+    Args:
+        registry: Where they are kept.
+    """
+
+    def __init__(self, registry: Registry[ToolEntry]) -> None:
+        self.registry = registry
+
+    def add_function(self, tool: Tool, function: Function, *, text: bool = True) -> None:
+        """Register a function, compiled already.
+
+        Args:
+            tool: What lists say of it.
+            function: How to call it.
+            text: Whether structured results have their JSON as text beside them.
+        """
+        signature = function.signature
+        bind, check, structured_result = signature.bind, signature.check_result, tool.output_schema is not None
+
+        async def run(call: Call) -> Any:
+            arguments = call.params.arguments
+            args, kwargs = bind(None if arguments is UNSET else arguments)
+            return await function(call, args, kwargs)
+
+        def finish(value: Any) -> CallToolResult | InputRequiredResult:
+            if isinstance(value, CallToolResult | InputRequiredResult):
+                return value
+            if not structured_result:
+                return CallToolResult(contents.blocks(value))
+            encoded = check(value)
+            blocks = [TextContent(value if isinstance(value, str) else encoded.decode())] if text else []
+            return CallToolResult(blocks, structured_content=Raw(encoded))  # pyright: ignore[reportArgumentType]
+
+        self.registry.add(tool.name, ToolEntry(tool, run, finish))
+
+    def add_handler(self, tool: Tool, handler: ToolHandler, timeout: float | None = None) -> None:
+        """Register a handler of the low level, which gets the arguments as they came.
+
+        Args:
+            tool: What lists say of it; its schema is sent verbatim and checked against the arguments.
+            handler: Called with ``(arguments, ctx)``, or as many of these as it takes.
+            timeout: Seconds that a call may take.
+        """
+        validate = argument_validator(tool)
+        takes = positional_count(handler, 2)
+
+        async def run(call: Call) -> Any:
+            arguments = _arguments(call)
+            validate(arguments)
+            async with asyncio.timeout(timeout):
+                given = (arguments, Context(call))[:takes]
+                result = handler(*given)
+                return await result if inspect.isawaitable(result) else result
+
+        def finish(value: Any) -> CallToolResult | InputRequiredResult:
+            if isinstance(value, CallToolResult | InputRequiredResult):
+                return value
+            if tool.output_schema is None:
+                return CallToolResult(contents.blocks(value))
+            encoded = wire.encode(value, LATEST)
+            return CallToolResult([TextContent(encoded.decode())], structured_content=Raw(encoded))  # pyright: ignore[reportArgumentType]
+
+        self.registry.add(tool.name, ToolEntry(tool, run, finish))
+
+    async def call(self, call: Call) -> Any:
+        """Answer ``tools/call``."""
+        entry = self.registry.get(call.params.name)
+        if entry is None:
+            raise RpcError(INVALID_PARAMS, unknown("tool", call.params.name, self.registry.keys()))
+        return await entry.call(call)
+
+
+def unknown(kind: str, name: str, known: list[str]) -> str:
+    """Return the message for a name that does not exist, with the nearest one that does."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"Unknown {kind}: {name[:200]}" + (f". Did you mean {near[0]}?" if near else "")
+
+
+def _arguments(call: Call) -> dict[str, Any]:
+    raw = call.params.arguments
+    found: Any = {} if raw is UNSET else msgspec.json.decode(raw)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise ArgumentErrors(call.params.name, ["expected a JSON object of arguments"])
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def argument_validator(tool: Tool) -> Callable[[Mapping[str, Any]], None]:
+    """Compile a schema given by hand into a check of arguments.
+
+    Raises:
+        ConfigError: The schema is not JSON Schema 2020-12, or not one of an object.
+    """
+    if tool.input_schema.get("type") != "object":
+        raise ConfigError(f'tool {tool.name!r}: inputSchema needs "type": "object"')
+    if set(tool.input_schema) <= {"type", "$schema"}:
+        return lambda arguments: None
+    import jsonschema_rs
+
+    try:
+        validator = jsonschema_rs.Draft202012Validator(tool.input_schema, offline=True)
+    except ValueError as error:
+        raise ConfigError(f"tool {tool.name!r}: inputSchema is no valid JSON Schema 2020-12: {error}") from None
+
+    def check(arguments: Mapping[str, Any]) -> None:
+        problems = [
+            f"{'.'.join(str(step) for step in error.instance_path) or 'arguments'}: {error.message}"
+            for error in validator.iter_errors(arguments)
+        ]
+        if problems:
+            raise ArgumentErrors(tool.name, problems)
+
+    return check
+
+
+def positional_count(function: Callable[..., Any], most: int) -> int:
+    """Return how many of ``most`` positional arguments a function takes."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return most
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return most
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return min(most, sum(parameter.kind in kinds for parameter in parameters))

@@ -1,0 +1,1 @@
+"""The streams that carry frames: standard streams, child processes, memory. None of them knows the protocol."""

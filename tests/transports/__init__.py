@@ -1,0 +1,1 @@
+"""Streams of every kind, most of them in processes of their own."""
