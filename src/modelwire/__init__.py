@@ -1,39 +1,45 @@
 """modelwire: servers and clients for the Model Context Protocol, on every revision.
 
-The public names, and nothing else.
+The public names, and nothing else. Each is loaded when it is first used: a client needs no server, and ``mw --help``
+needs neither.
 """
 
 from __future__ import annotations
 
-from modelwire.client.client import Client
-from modelwire.client.listening import PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
-from modelwire.errors import (
-    ConfigError,
-    ConnectionFailed,
-    ConnectionLost,
-    FrameTooLarge,
-    InvalidParams,
-    LocalError,
-    MethodNotFound,
-    MissingCapability,
-    ModelwireError,
-    NotFound,
-    PeerError,
-    ProtocolViolation,
-    RequestCancelled,
-    RequestTimeout,
-    ResourceNotFound,
-    RpcError,
-    ServerExited,
-    SignatureError,
-    ToolError,
-    UnsupportedRevision,
-)
-from modelwire.protocol import types
-from modelwire.rpc.observer import Observer
-from modelwire.server.context import Context
-from modelwire.server.server import Server
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from modelwire.version import __version__
+
+if TYPE_CHECKING:
+    from modelwire.client.client import Client
+    from modelwire.client.listening import PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
+    from modelwire.errors import (
+        ConfigError,
+        ConnectionFailed,
+        ConnectionLost,
+        FrameTooLarge,
+        InvalidParams,
+        LocalError,
+        MethodNotFound,
+        MissingCapability,
+        ModelwireError,
+        NotFound,
+        PeerError,
+        ProtocolViolation,
+        RequestCancelled,
+        RequestTimeout,
+        ResourceNotFound,
+        RpcError,
+        ServerExited,
+        SignatureError,
+        ToolError,
+        UnsupportedRevision,
+    )
+    from modelwire.protocol import types
+    from modelwire.rpc.observer import Observer
+    from modelwire.server.context import Context
+    from modelwire.server.server import Server
 
 __all__ = [
     "Client",
@@ -67,3 +73,30 @@ __all__ = [
     "__version__",
     "types",
 ]
+
+_ELSEWHERE = {
+    "Client": "modelwire.client.client",
+    "Context": "modelwire.server.context",
+    "Observer": "modelwire.rpc.observer",
+    "PromptsChanged": "modelwire.client.listening",
+    "ResourceUpdated": "modelwire.client.listening",
+    "ResourcesChanged": "modelwire.client.listening",
+    "Server": "modelwire.server.server",
+    "ToolsChanged": "modelwire.client.listening",
+}
+"""Where the names are that are no error."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'modelwire' has no attribute {name!r}")
+    if name == "types":
+        found = importlib.import_module("modelwire.protocol.types")
+    else:
+        found = getattr(importlib.import_module(_ELSEWHERE.get(name, "modelwire.errors")), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

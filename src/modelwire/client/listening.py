@@ -8,21 +8,26 @@ list and URI, so that a slow reader loses nothing that it could still act on.
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
+from msgspec import Raw
 
-from modelwire.errors import PeerError
+from modelwire.errors import RequestTimeout
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
-from modelwire.protocol.jsonrpc import Notification
 from modelwire.protocol.meta import SUBSCRIPTION_ID
-from modelwire.rules.subscriptions import wants
+from modelwire.rpc.connection import lost
+from modelwire.rules.subscriptions import LISTS, wants
 
 if TYPE_CHECKING:
-    from modelwire.client.client import Client
+    from modelwire.client.conversation import Conversation
+    from modelwire.client.hearing import Hearing
+
+_log = logging.getLogger("modelwire")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,38 +77,61 @@ class _Tagged(msgspec.Struct):
     meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
 
 
+class _Cancelled(msgspec.Struct):
+    requestId: int | str
+
+
 _decode_uri = msgspec.json.Decoder(_Uri).decode
 _decode_tag = msgspec.json.Decoder(_Tagged).decode
+_decode_cancelled = msgspec.json.Decoder(_Cancelled).decode
+
+UNSUBSCRIBE_SECONDS = 5.0
+"""How long the end of a listening waits for the server to note it."""
 
 
 class Listening:
     """Events while an ``async with`` block runs; iterate over it.
 
-    The iteration ends when the server ends the subscription, and raises `ConnectionLost` when the connection breaks.
+    The iteration ends when the block, the client or the server ends it, and raises `ConnectionLost` when the
+    connection breaks.
+
+    Args:
+        conversation: Where to listen.
+        hearing: Hands the notifications on.
+        wanted: What to listen for.
+        timeout: Seconds that the server may take to agree.
     """
 
-    def __init__(self, client: Client, wanted: t.SubscriptionFilter) -> None:
-        self._client = client
+    def __init__(
+        self, conversation: Conversation, hearing: Hearing, wanted: t.SubscriptionFilter, timeout: float | None
+    ) -> None:
+        self._conversation = conversation
+        self._hearing = hearing
         self._wanted = wanted
+        self._timeout = timeout
         self._events: dict[Event, None] = {}
-        self._waiter: asyncio.Future[None] | None = None
+        self._news = asyncio.Event()
         self._acknowledged: asyncio.Future[t.SubscriptionFilter] | None = None
         self._request: asyncio.Task[Any] | None = None
         self._id: int | None = None
-        self._end: BaseException | None = None
+        self._end: Exception | None = None
         self._over = False
-        self.honoured: t.SubscriptionFilter = wanted
-        """The part of the filter that the server agreed to."""
+        self.subscribed: list[str] = []
+        """The URIs that ``resources/subscribe`` was sent for."""
+        self.honoured: t.SubscriptionFilter = t.SubscriptionFilter()
+        """The part of what was asked for that the server agreed to tell; the rest was logged as a warning."""
 
     async def __aenter__(self) -> Listening:
+        self._hearing.listenings.add(self)
         try:
-            if self._client.revision.listen:
-                await self._listen()
+            if self._conversation.opened.revision.listen:
+                self.honoured = await self._listen()
             else:
-                await self._subscribe()
+                self.honoured = await self._subscribe()
         except BaseException:
             await self.aclose()
             raise
+        _warn_of_missing(self._wanted, self.honoured)
         return self
 
     async def __aexit__(
@@ -118,106 +146,148 @@ class Listening:
         while not self._events:
             if self._over:
                 if self._end is not None:
-                    raise self._end
+                    raise lost(self._end, "nothing more will be told")
                 raise StopAsyncIteration
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            self._news.clear()
+            await self._news.wait()
         event = next(iter(self._events))
         del self._events[event]
         return event
 
     async def aclose(self) -> None:
-        """Stop listening; the server is told. May be called twice."""
-        self._client.listenings.discard(self)
+        """Stop listening; the server is told. May be called twice, and never fails."""
+        self._hearing.listenings.discard(self)
         self.finish(None)
         if self._request is not None:
-            request, self._request = self._request, None
-            request.cancel()
-            await asyncio.wait([request])
-        elif self._client.connected and not self._client.revision.listen:
+            self._request.cancel("the client stopped listening")
+            await asyncio.wait([self._request])
+        if self.subscribed:
             await self._unsubscribe()
+
+    def finish(self, error: Exception | None) -> None:
+        """End the iteration, with an error where there is one. What was heard before is still handed out."""
+        if not self._over:
+            self._over = True
+            self._end = error
+        self._news.set()
 
     # ------------------------------------------------------------------ the two eras
 
-    async def _listen(self) -> None:
+    async def _listen(self) -> t.SubscriptionFilter:
         self._acknowledged = asyncio.get_running_loop().create_future()
-        self._client.listenings.add(self)
-        self._request = asyncio.create_task(self._client.hold_listen(self._wanted, self._sent))
+        params = t.SubscriptionsListenRequestParams(self._wanted)
+        self._request = asyncio.create_task(
+            self._conversation.request("subscriptions/listen", params, timeout=None, on_sent=self._sent)
+        )
         self._request.add_done_callback(self._ended)
-        async with asyncio.timeout(self._client.timeout):
-            await asyncio.wait([self._acknowledged, self._request], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            [self._acknowledged, self._request], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED
+        )
         if self._acknowledged.done():
-            self.honoured = self._acknowledged.result()
-        else:
-            self._request.result()
+            return self._acknowledged.result()
+        if not self._request.done():
+            assert self._timeout is not None
+            raise RequestTimeout("subscriptions/listen", self._timeout, ["the server did not acknowledge it"])
+        self._request.result()
+        return t.SubscriptionFilter()
 
     def _sent(self, id_: int) -> None:
         self._id = id_
 
     def _ended(self, request: asyncio.Task[Any]) -> None:
-        if request.cancelled():
-            self.finish(None)
-        else:
-            self.finish(request.exception())
+        error = None if request.cancelled() else request.exception()
+        self.finish(error if isinstance(error, Exception) else None)
 
-    async def _subscribe(self) -> None:
-        self._client.listenings.add(self)
-        for uri in self._wanted.resource_subscriptions or ():
-            await self._client.subscribe(uri)
+    async def _subscribe(self) -> t.SubscriptionFilter:
+        declared = self._conversation.opened.capabilities
+        if declared.resources is not None and declared.resources.subscribe:
+            for uri in self._wanted.resource_subscriptions or ():
+                params = t.SubscribeRequestParams(uri)
+                await self._conversation.request("resources/subscribe", params, timeout=self._timeout)
+                self.subscribed.append(uri)
+        lists = {
+            "tools_list_changed": declared.tools,
+            "prompts_list_changed": declared.prompts,
+            "resources_list_changed": declared.resources,
+        }
+        told = {name: True for name, it in lists.items() if it is not None and it.list_changed}
+        return t.SubscriptionFilter(
+            resource_subscriptions=list(self.subscribed) or None,
+            **{name: True for name in told if getattr(self._wanted, name)},
+        )
 
     async def _unsubscribe(self) -> None:
-        for uri in self._wanted.resource_subscriptions or ():
-            try:
-                await self._client.unsubscribe(uri)
-            except PeerError:
-                pass  # it no longer knows the resource, which is as good
+        uris, self.subscribed = self.subscribed, []
+        seconds = UNSUBSCRIBE_SECONDS if self._timeout is None else min(self._timeout, UNSUBSCRIBE_SECONDS)
+        if not self._conversation.connected:
+            return
+        answers = [
+            self._conversation.request("resources/unsubscribe", t.UnsubscribeRequestParams(uri), timeout=seconds)
+            for uri in dict.fromkeys(uris)
+            if not self._hearing.followed_elsewhere(uri, self)
+        ]
+        for failed in await asyncio.gather(*answers, return_exceptions=True):
+            if isinstance(failed, BaseException):
+                _log.debug("taking a subscription back failed: %s", failed)
 
     # ------------------------------------------------------------------ hearing
 
-    def hear(self, notification: Notification) -> None:
-        """Take in a notification of the connection, if it is for this listening."""
-        params = b"{}" if isinstance(notification.params, msgspec.UnsetType) else bytes(notification.params)
-        try:
-            if self._client.revision.listen and not self._is_mine(params):
-                return
-            if notification.method == "notifications/subscriptions/acknowledged":
-                self._acknowledge(params)
-            elif notification.method == "notifications/resources/updated":
-                self._put(ResourceUpdated(_decode_uri(params).uri))
-            elif notification.method in _LISTS:
-                name, event = _LISTS[notification.method]
-                if wants(self._wanted, "list", name):
-                    self._put(event)
-        except msgspec.MsgspecError:
-            return  # malformed; the client has logged it
+    def hear(self, method: str, params: Raw) -> None:
+        """Take in a notification of the connection, if it is for this listening.
 
-    def _is_mine(self, params: bytes) -> bool:
+        Raises:
+            MsgspecError, WireError: It is malformed.
+        """
+        if not self._conversation.opened.revision.listen:
+            self._hear_event(method, params)
+        elif method == "notifications/cancelled":
+            # "A server MUST send notifications/cancelled [...] to terminate a subscriptions/listen stream": nothing
+            # comes after it but, if at all, the result.
+            if _decode_cancelled(params).requestId == self._id:
+                self.finish(None)
+        elif self._is_mine(params):
+            if method == "notifications/subscriptions/acknowledged":
+                self._acknowledge(params)
+            else:
+                self._hear_event(method, params)
+
+    def _hear_event(self, method: str, params: Raw) -> None:
+        if method == "notifications/resources/updated":
+            uri = _decode_uri(params).uri
+            if self._follows(uri):
+                self._put(ResourceUpdated(uri))
+        elif method in _LISTS:
+            name, event = _LISTS[method]
+            if wants(self._wanted, "list", name):
+                self._put(event)
+
+    def _is_mine(self, params: Raw) -> bool:
         # "On stdio, where all messages share a single channel, clients MUST use this field to correlate"
         tag = (_decode_tag(params).meta or {}).get(SUBSCRIPTION_ID)
         return tag == self._id and type(tag) is type(self._id)
 
-    def _acknowledge(self, params: bytes) -> None:
+    def _acknowledge(self, params: Raw) -> None:
         given = wire.decode(params, t.SubscriptionsAcknowledgedNotificationParams)
         if self._acknowledged is not None and not self._acknowledged.done():
             self._acknowledged.set_result(given.notifications)
 
     def _put(self, event: Event) -> None:
-        if isinstance(event, ResourceUpdated) and not self._follows(event.uri):
-            return
-        self._events[event] = None
-        self._wake()
+        if not self._over:
+            self._events[event] = None
+            self._news.set()
 
     def _follows(self, uri: str) -> bool:
         # "sub-resources of the one that the client actually subscribed to" may be named instead (schema)
-        return any(uri == asked or uri.startswith(asked) for asked in self._wanted.resource_subscriptions or ())
+        return any(_is_below(uri, asked) for asked in self._wanted.resource_subscriptions or ())
 
-    def finish(self, error: BaseException | None) -> None:
-        """End the iteration, with an error where there is one."""
-        if not self._over:
-            self._over = True
-            self._end = error
-        self._wake()
 
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+def _is_below(uri: str, asked: str) -> bool:
+    return uri == asked or (uri.startswith(asked) and (asked[-1:] == "/" or uri[len(asked)] in "/?#"))
+
+
+def _warn_of_missing(wanted: t.SubscriptionFilter, honoured: t.SubscriptionFilter) -> None:
+    missing = [name for name in LISTS if wants(wanted, "list", name) and not wants(honoured, "list", name)]
+    told = honoured.resource_subscriptions or ()
+    missing += [uri for uri in wanted.resource_subscriptions or () if uri not in told]
+    if missing:
+        _log.warning("the server did not agree to tell of changes of: %s", ", ".join(missing))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -22,7 +22,7 @@ MAX_DEPTH: Final = 256
 """How deep arrays and objects may nest in one frame. Deeper frames are refused before any parser sees them."""
 
 IdKey: TypeAlias = int | str
-"""What an id is looked up by. ``1`` and ``"1"`` differ, as the specification wants; ``1`` and ``1`` in any spelling do not."""
+"""What an id is looked up by: ``1`` and ``"1"`` differ, two spellings of one string do not."""
 
 
 class Request(Struct, frozen=True):
@@ -105,15 +105,13 @@ class _Envelope(Struct):
     error: Raw | UnsetType = UNSET
 
 
-class _Plain(Struct):
+class _Plain(Struct, forbid_unknown_fields=True):
     """The envelope of nearly every frame that a server gets; anything else takes the long way."""
 
-    jsonrpc: str
+    jsonrpc: Literal["2.0"]
     method: str
     id: int = 0
     params: Raw | UnsetType = UNSET
-    result: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
 
 
 class _ErrorObject(Struct):
@@ -130,6 +128,7 @@ _decode_text = msgspec.json.Decoder(str).decode
 _decode_any = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
+_OPENING_BRACE = ord("{")
 _VERSION = b'"2.0"'
 _INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]*)\Z")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -152,23 +151,15 @@ def decode(frame: bytes) -> Message | Batch:
     except (msgspec.MsgspecError, RecursionError):
         pass
     else:
-        if _is_plain(plain):
-            return Request(b"%d" % plain.id, plain.id, plain.method, plain.params)
+        key, params = plain.id, plain.params
+        # An id in this range has one spelling, so it need not be kept as it came.
+        if 0 < key < 1 << 53 and (params is UNSET or memoryview(params)[0] == _OPENING_BRACE):
+            return Request(b"%d" % key, key, plain.method, params)
     try:
         envelope = _decode_envelope(frame)
     except (msgspec.MsgspecError, RecursionError) as error:
         return _odd(frame, error)
     return _message(envelope)
-
-
-def _is_plain(plain: _Plain) -> bool:
-    return (
-        0 < plain.id < 1 << 53  # such an id has one spelling, so it need not be kept as it came
-        and plain.jsonrpc == "2.0"
-        and plain.result is UNSET
-        and plain.error is UNSET
-        and (plain.params is UNSET or memoryview(plain.params)[0] == 0x7B)
-    )
 
 
 def _message(envelope: _Envelope) -> Message:
@@ -287,9 +278,10 @@ def _checked(frame: bytes) -> bytes:
             # "JSON-RPC messages MUST be UTF-8 encoded." (basic/transports)
             reason = f"not UTF-8: byte 0x{frame[bad.start]:02x} at position {bad.start}"
             raise InvalidFrame(PARSE_ERROR, reason, **_recover(frame)) from None
-    if frame.count(b"[") + frame.count(b"{") > MAX_DEPTH and _too_deep(frame):
+    if len(frame) > MAX_DEPTH and frame.count(b"[") + frame.count(b"{") > MAX_DEPTH and _too_deep(frame):
         raise InvalidFrame(PARSE_ERROR, f"nested more than {MAX_DEPTH} deep", **_recover(frame))
-    if b"\\ud" in frame or b"\\uD" in frame:
+    # Looking for one byte is much faster than looking for two, and few frames have a backslash.
+    if b"\\" in frame and (b"\\ud" in frame or b"\\uD" in frame):
         return _mended(frame)
     return frame
 

@@ -21,6 +21,7 @@ from modelwire.protocol.meta import SERVER_INFO
 from modelwire.protocol.methods import Method
 from modelwire.protocol.pruning import prune
 from modelwire.protocol.revisions import Revision
+from modelwire.protocol.structured import WRAPPED
 from modelwire.protocol.types.base import decode_hook, encode_hook, keep_received
 
 COMPLETE: Final = "complete"
@@ -120,6 +121,44 @@ def encode_result(result: Any, method: Method | None, revision: Revision, server
     return encode(_stamp_struct(body, server_info, cached=cached), revision)
 
 
+def encode_tool_result(
+    text: str | None, value: bytes | None, revision: Revision, server_info: bytes | None, *, wrap: bool = False
+) -> bytes:
+    """Write a successful ``CallToolResult`` of one text, a value that is JSON already, or both.
+
+    The result of nearly every call has this form, so it is put together here without a `CallToolResult` in between.
+
+    Args:
+        text: The text block, or None for no content.
+        value: The structured content as JSON, or None for none.
+        revision: The peer's revision.
+        server_info: As for `encode_result`.
+        wrap: The tool's schema is one that `structured.needs_wrapping`.
+
+    Raises:
+        WireError: The text has a lone surrogate.
+    """
+    content = b"[]" if text is None else b'[{"type":"text","text":' + _write_text(text) + b"}]"
+    if value is None or not revision.structured:
+        body = content
+    elif wrap and not revision.any_structured:
+        return b'{"content":' + content + b',"structuredContent":{"result":' + value + _MARK
+    else:
+        body = content + b',"structuredContent":' + value
+    if not revision.stamped_results:
+        return b'{"content":' + body + b"}"
+    if server_info is None:
+        return b'{"resultType":"complete","content":' + body + b"}"
+    return b'{"resultType":"complete","content":' + body + _INFO + server_info + b"}}"
+
+
+def _write_text(text: str) -> bytes:
+    try:
+        return _dump(text)
+    except UnicodeError as error:
+        raise WireError(faults.write_fault(text) or "the text cannot be written as JSON") from error
+
+
 def _says_caching(result: t.Result) -> bool:
     return isinstance(result, t.CacheableResult) and not (result.ttl_ms is None and result.cache_scope is None)
 
@@ -130,6 +169,7 @@ _STAMP: Final = {
     (False, True): b'{"resultType":"input_required"',
 }
 _INFO: Final = b',"_meta":{"' + SERVER_INFO.encode() + b'":'
+_MARK: Final = b'},"_meta":{"' + WRAPPED.encode() + b'":true}}'
 
 
 def _stamp_bytes(body: bytes, result: t.Result, server_info: bytes | None, *, cached: bool) -> bytes:

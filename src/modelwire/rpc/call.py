@@ -9,8 +9,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import msgspec
-
 from modelwire.protocol import jsonrpc
 from modelwire.protocol.jsonrpc import IdKey
 from modelwire.protocol.meta import RequestMeta
@@ -29,6 +27,7 @@ class Call:
         id: The request's id as JSON, exactly as it came.
         key: The id's value.
         method: The method's row.
+        handle: Answers it.
         params: The decoded parameters.
         meta: The reserved keys of the request's ``_meta``, or None when it had none.
         peer: Who asks.
@@ -38,10 +37,19 @@ class Call:
         cancel_reason: The reason that came with the cancellation.
     """
 
-    __slots__ = (
-        "_watchers", "cancel_reason", "cancelled", "connection", "id", "key", "lasting", "meta", "method", "open",
-        "params", "peer", "progressed", "task",
-    )  # fmt: skip
+    # Most calls never touch these, so they are class attributes until they do: one is made for every request.
+    open: bool = True
+    cancelled: bool = False
+    cancel_reason: str | None = None
+    lasting: bool = False
+    """Whether the request stays open until somebody ends it, as ``subscriptions/listen`` does."""
+    progressed: float | None = None
+    """The last progress that was sent."""
+    task: asyncio.Task[Any] | None = None
+    """What runs the handler; cancelling the call cancels it."""
+    deliver: Callable[[bytes], None] | None = None
+    """Takes the answer's frame instead of the connection, for batches and for people who bring their own transport."""
+    _watchers: tuple[Callable[[], None], ...] = ()
 
     def __init__(
         self,
@@ -49,6 +57,7 @@ class Call:
         id_: bytes,
         key: IdKey,
         method: Method,
+        handle: Callable[[Call], Any],
         params: Any,
         meta: RequestMeta | None,
         peer: Peer,
@@ -57,20 +66,13 @@ class Call:
         self.id = id_
         self.key = key
         self.method = method
+        self.handle = handle
         self.params = params
         self.meta = meta
         self.peer = peer
-        self.open = True
-        self.cancelled = False
-        self.cancel_reason: str | None = None
-        self.lasting = False
-        """Whether the request stays open until somebody ends it, as ``subscriptions/listen`` does."""
-        self.progressed: float | None = None
-        self.task: asyncio.Task[Any] | None = None
-        self._watchers: list[Callable[[], None]] | None = None
 
     @property
-    def progress_token(self) -> msgspec.Raw | None:
+    def progress_token(self) -> bytes | None:
         """The token that progress must name, as JSON; None when the peer wants no progress."""
         return None if self.meta is None else self.meta.progress_token
 
@@ -82,23 +84,29 @@ class Call:
         if self.open:
             self.connection.post(jsonrpc.encode_notification(method, params))
 
+    def answered(self, frame: bytes) -> None:
+        """Send the answer, which ends the request. Does nothing when it was given up before."""
+        if self.open:
+            self.open = False
+            del self.connection.calls[self.key]
+            (self.deliver or self.connection.post)(frame)
+
     def cancel(self, reason: str | None = None) -> None:
         """Give the request up: its handler is cancelled, and nothing more is sent for it."""
-        if self.cancelled:
+        if not self.open:
             return
+        self.open = False
         self.cancelled = True
         self.cancel_reason = reason
-        self.open = False
-        for watcher in self._watchers or ():
+        del self.connection.calls[self.key]
+        for watcher in self._watchers:
             watcher()
         if self.task is not None:
             self.task.cancel(reason)
 
     def on_cancel(self, watcher: Callable[[], None]) -> None:
         """Have ``watcher()`` called when the request is cancelled."""
-        if self._watchers is None:
-            self._watchers = []
-        self._watchers.append(watcher)
+        self._watchers = (*self._watchers, watcher)
 
 
 Handler: TypeAlias = Callable[[Call], Awaitable[Any]]

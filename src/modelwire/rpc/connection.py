@@ -69,6 +69,19 @@ class BatchCall:
         self.frames: list[bytes] = []
         self.calls: list[Call] = []
 
+    def add(self, answer: bytes | Call | None) -> None:
+        """Take what an item of the batch came to."""
+        if type(answer) is bytes:
+            self.frames.append(answer)
+        elif type(answer) is Call:
+            answer.deliver = self.frames.append
+            self.calls.append(answer)
+
+    @property
+    def frame(self) -> bytes | None:
+        """The array of what was answered; None when nothing was."""
+        return jsonrpc.encode_batch(self.frames) if self.frames else None
+
 
 class Connection:
     """The state of one connection.
@@ -108,22 +121,22 @@ class Connection:
         self.thread = threading.get_ident()
         self.crowded: Callable[..., bool] = _never_crowded
         """``crowded(n=1)`` says whether more than n MiB wait to be sent, because the peer reads too slowly."""
-        self.when_room: Callable[[Callable[[], None]], None] = self.loop.call_soon
+        self.when_room: Callable[[Callable[[], None]], object] = self.loop.call_soon
         """Calls a function once the connection is not crowded."""
         self.on_stop: Callable[[], Any] | None = None
         """Set by whoever drives the connection: called when the peer says goodbye."""
-        self._post = post
+        self._send = post
+        self.post: Callable[[bytes], None] = self._post_watched if observers else post
+        """Sends a frame without waiting. Call it on the connection's event loop."""
         self._answers_invalid = answers_invalid
         self._timer: asyncio.TimerHandle | None = None
         self._callbacks: set[asyncio.Future[Any]] = set()
 
     # ------------------------------------------------------------------ out
 
-    def post(self, frame: bytes) -> None:
-        """Send a frame without waiting. Call it on the connection's event loop."""
-        if self.observers:
-            tell(self.observers, lambda observer: observer.frame("out", frame))
-        self._post(frame)
+    def _post_watched(self, frame: bytes) -> None:
+        tell(self.observers, lambda observer: observer.frame("out", frame))
+        self._send(frame)
 
     def notify(self, method: str, params: bytes | None = None) -> None:
         """Send a notification that belongs to no request."""
@@ -161,7 +174,7 @@ class Connection:
         """
         if self.ended is not None:
             raise lost(self.ended, f"{method} was not sent")
-        loop = asyncio.get_running_loop()
+        loop = self.loop
         answer: asyncio.Future[Raw] = loop.create_future()
         entry = self.pending.add(
             method,
@@ -180,21 +193,21 @@ class Connection:
         try:
             self.post(jsonrpc.encode_request(jsonrpc.encode_id(entry.key), method, params))
             result = await answer
-        except RequestTimeout as late:
-            if cancellable:
-                self._give_up(entry, f"no answer within {late.seconds:g} s")
-            raise RequestTimeout(method, late.seconds, self._heard(entry, since)) from None
         except BaseException as error:
-            if self.pending.take(entry.key) is not None and cancellable:
-                self._give_up(entry, str(error) or "the caller gave up")
+            self._give_up(entry, error, cancellable)
+            if isinstance(error, RequestTimeout):
+                raise RequestTimeout(method, error.seconds, self._heard(entry, since)) from None
             raise
         if self._callbacks:
             await asyncio.wait(self._callbacks)
         return result
 
-    def _give_up(self, entry: Outgoing, reason: str) -> None:
-        if self.ended is None:
-            params = b'{"requestId":%d,"reason":%s}' % (entry.key, msgspec.json.encode(reason[:200]))
+    def _give_up(self, entry: Outgoing, error: BaseException, cancellable: bool) -> None:
+        """Stop waiting for an answer; tell the peer, unless it has answered or must not be told."""
+        waits = self.pending.take(entry.key) is not None or isinstance(error, RequestTimeout)
+        if waits and cancellable and self.ended is None:
+            reason = f"no answer within {error.seconds:g} s" if isinstance(error, RequestTimeout) else str(error)
+            params = b'{"requestId":%d,"reason":%s}' % (entry.key, msgspec.json.encode(_words(reason)))
             self.post(jsonrpc.encode_notification("notifications/cancelled", params))
 
     def _heard(self, entry: Outgoing, since: int) -> list[str]:
@@ -285,7 +298,6 @@ class Connection:
         if call is not None and type(call.key) is type(key):
             _log.debug("request %s cancelled by the peer: %s", key, params.reason)
             call.cancel(params.reason)
-            self.calls.pop(key, None)
 
     def _progress(self, message: Notification) -> None:
         try:
@@ -360,14 +372,8 @@ class Connection:
             return self._invalid(InvalidFrame(INVALID_REQUEST, "an empty batch"), frame)
         group = BatchCall()
         for item in batch.items:
-            answer = self._item(item)
-            if type(answer) is bytes:
-                group.frames.append(answer)
-            elif type(answer) is Call:
-                group.calls.append(answer)
-        if group.calls:
-            return group
-        return jsonrpc.encode_batch(group.frames) if group.frames else None
+            group.add(self._item(item))
+        return group if group.calls else group.frame
 
     def _item(self, item: jsonrpc.Message | InvalidFrame) -> bytes | Call | None:
         if isinstance(item, InvalidFrame):
@@ -428,7 +434,6 @@ class Connection:
             entry.settle(lost(why, f"the connection ended before {entry.method} was answered"))
         for call in list(self.calls.values()):
             call.cancel("the connection ended")
-        self.calls.clear()
 
 
 def lost(why: Exception, what: str) -> LocalError:
@@ -436,6 +441,10 @@ def lost(why: Exception, what: str) -> LocalError:
     if isinstance(why, ConnectionLost):
         return why.again(what)
     return ConnectionLost(f"{what}: {why}")
+
+
+def _words(reason: str) -> str:
+    return reason[:200].encode("utf-8", "replace").decode() or "the caller gave up"
 
 
 def _never_crowded(mebibytes: int = 1) -> bool:

@@ -27,6 +27,9 @@ from modelwire.rules.codes import code_for
 _log = logging.getLogger("modelwire")
 
 
+_OBJECT: Any = dict[str, Raw]
+
+
 class Route:
     """How one method is answered.
 
@@ -40,12 +43,12 @@ class Route:
     __slots__ = ("_decode", "allowed", "handle", "immediate", "method", "params")
 
     def __init__(
-        self, method: Method, handle: Callable[[Call], Any], params: type | None, *, immediate: bool = False
+        self, method: Method, handle: Callable[[Call], Any], params: type[Any] | None, *, immediate: bool = False
     ) -> None:
         self.method = method
         self.handle = handle
         self.params = params
-        self._decode = msgspec.json.Decoder(dict[str, Raw] if params is None else params).decode
+        self._decode: Callable[[Raw], Any] = msgspec.json.Decoder(_OBJECT if params is None else params).decode
         self.immediate = immediate
         self.allowed = frozenset(r.name for r in REVISIONS if r.covers(method.since, method.until))
 
@@ -55,10 +58,12 @@ class Route:
         Raises:
             WireError: They are not what the method takes.
         """
+        params: Any
         try:
             params = self._decode(raw)
         except (msgspec.MsgspecError, RecursionError):
-            params = wire.decode(raw, dict[str, Raw] if self.params is None else self.params, "params")
+            kind: Any = _OBJECT if self.params is None else self.params
+            params = wire.decode(raw, kind, "params")
         return raw if self.params is None else params
 
 
@@ -98,23 +103,18 @@ class Dispatcher:
         """Decide whether a request is served, in the order of arrival.
 
         Returns:
-            The call, to be answered with `respond`; or the frame that answers the request already.
+            The call, to be answered with `answer`; or the frame that answers the request already.
         """
         route = self.routes.get(request.method)
-        revision = connection.session.revision
+        call: Call | None = None
         try:
             if route is None:
                 raise RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method}")
             call = self._call(connection, request, route)
-            if not route.immediate:
-                return call
-            revision = call.peer.revision
-            return self._encoded(call, route.handle(call))
-        except RpcError as error:
-            return error_frame(request.id, error, revision)
-        except Exception:
-            _log.exception("%s failed", request.method)
-            return error_frame(request.id, _crash(request.method), revision)
+            return self._encoded(call, route.handle(call)) if route.immediate else call
+        except Exception as error:
+            revision = connection.session.revision if call is None else call.peer.revision
+            return error_frame(request.id, _shown(error, request.method), revision)
 
     def _call(self, connection: Connection, request: Request, route: Route) -> Call:
         raw = _NO_PARAMS if request.params is UNSET else request.params
@@ -130,10 +130,10 @@ class Dispatcher:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method} does not exist in {peer.revision}")
         if problem is not None:
             raise RpcError(INVALID_PARAMS, f"Invalid params for {request.method}: {problem}") from problem
-        return Call(connection, request.id, request.key, route.method, params, meta, peer)
+        return Call(connection, request.id, request.key, route.method, route.handle, params, meta, peer)
 
     def _meta(self, raw: Raw) -> RequestMeta:
-        """Decode a request's ``_meta``; a client sends the same bytes with nearly every request, so keep the last few."""
+        """Decode a request's ``_meta``. A client sends the same bytes again and again, so the last few are kept."""
         key = bytes(raw)
         known = self._metas.get(key)
         if known is None:
@@ -154,25 +154,27 @@ class Dispatcher:
         if self._stray_error is not None:
             self._stray_error(connection, error)
 
-    async def respond(self, call: Call) -> bytes | None:
-        """Run the handler and return the frame of its answer; None when the request was cancelled meanwhile."""
+    async def answer(self, call: Call) -> None:
+        """Run the handler and send its answer; nothing is sent once the peer has given the request up.
+
+        Raises:
+            asyncio.CancelledError: The call was cancelled.
+        """
         try:
-            result = await self.routes[call.method.name].handle(call)
-            return self._encoded(call, result) if call.open else None
+            frame = self._encoded(call, await call.handle(call))
         except asyncio.CancelledError:
             if call.cancelled:
                 raise
-            # Not the peer's cancellation and not ours: something inside the handler was cancelled, and let it escape.
-            return error_frame(
-                call.id, RpcError(INTERNAL_ERROR, f"{call.method.name} was cancelled from inside"), call.peer.revision
-            )
-        except RpcError as error:
-            return error_frame(call.id, error, call.peer.revision)
-        except KeyboardInterrupt:
-            raise
-        except BaseException:
-            _log.exception("%s failed", call.method.name)
-            return error_frame(call.id, _crash(call.method.name), call.peer.revision)
+            # Not the peer and not the end of the connection: something inside was cancelled, and let it escape.
+            frame = self._failure(call, RpcError(INTERNAL_ERROR, f"{call.method.name} was cancelled from inside"))
+        except BaseException as error:
+            frame = self._failure(call, error)
+        call.answered(frame)
+
+    def _failure(self, call: Call, error: BaseException) -> bytes:
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        return error_frame(call.id, _shown(error, call.method.name), call.peer.revision)
 
     def _encoded(self, call: Call, result: Any) -> bytes:
         if type(result) is not bytes:
@@ -183,7 +185,7 @@ class Dispatcher:
 def error_frame(id_: bytes | None, error: RpcError, revision: Revision | None) -> bytes:
     """Return the frame of an error answer.
 
-    An error that belongs to no id carries ``id: null`` where the revision's schema demands the member, and none elsewhere.
+    An error that belongs to no id carries ``id: null`` where the revision's schema demands the member, else no id.
     """
     if id_ is None and revision is not None and revision.null_error_id:
         id_ = b"null"
@@ -199,7 +201,11 @@ def error_frame(id_: bytes | None, error: RpcError, revision: Revision | None) -
     return jsonrpc.encode_error(id_, code, error.message, data)
 
 
-def _crash(method: str) -> RpcError:
+def _shown(error: BaseException, method: str) -> RpcError:
+    """Return what the peer is told of an error; what was not meant for it goes to the log."""
+    if isinstance(error, RpcError):
+        return error
+    _log.error("%s failed", method, exc_info=error)
     return RpcError(INTERNAL_ERROR, f"Internal error in {method}; the server's log says more")
 
 

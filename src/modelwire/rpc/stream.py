@@ -11,11 +11,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from modelwire.errors import ConnectionLost, FrameTooLarge
-from modelwire.protocol import jsonrpc
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall, Connection
 from modelwire.rpc.dispatcher import Dispatcher
-from modelwire.rpc.message_stream import MessageStream
+from modelwire.rpc.message_stream import EagerStream, MessageStream
 from modelwire.rpc.observer import Observer
 from modelwire.rules.session import Session
 
@@ -53,13 +52,14 @@ class Link:
         self.connection = Connection(
             dispatcher, self._post, session=session, observers=observers, answers_invalid=answers_invalid
         )
-        self.connection.crowded = lambda mebibytes=1: self.backlog > mebibytes << 20
+        self.connection.crowded = self._crowded
         self.connection.when_room = self._when_room
         self.dispatcher = dispatcher
         self.backlog = 0
         """Bytes that wait for the stream to take them."""
         self.stopping = False
         """Set to have `run` return before it reads the next frame."""
+        self._send_nowait = stream.send_nowait if isinstance(stream, EagerStream) else None
         self._out: deque[bytes] = deque()
         self._writer: asyncio.Task[None] | None = None
         self._wake: asyncio.Future[None] | None = None
@@ -76,10 +76,11 @@ class Link:
         Raises:
             ConnectionLost: The stream broke.
         """
-        receive = self.stream.receive
+        stream = self.stream
+        ready = stream.receive_nowait if isinstance(stream, EagerStream) else _nothing_ready
         while not self.stopping:
             try:
-                frame = await receive()
+                frame = ready() or await stream.receive()
             except FrameTooLarge as error:
                 _log.warning("%s", error)
                 refusal = self.connection.oversized(error)
@@ -99,46 +100,23 @@ class Link:
         if type(answer) is bytes:
             self.connection.post(answer)
         elif type(answer) is Call:
-            answer.task = asyncio.create_task(self._answer(answer))
+            self._start(answer)
         elif type(answer) is BatchCall:
             self._keep(asyncio.create_task(self._answer_batch(answer)))
 
-    async def _answer(self, call: Call) -> None:
-        connection = self.connection
-        try:
-            frame = await self.dispatcher.respond(call)
-            if frame is not None and call.open:
-                call.open = False
-                connection.post(frame)
-        finally:
-            call.open = False
-            if connection.calls.get(call.key) is call:
-                del connection.calls[call.key]
-        if self.backlog > HIGH_WATER:
-            await self._drained(HIGH_WATER)
+    def _start(self, call: Call) -> asyncio.Task[None]:
+        loop = self.connection.loop
+        answering = self.dispatcher.answer(call)
+        if loop.get_task_factory() is None:
+            call.task = task = asyncio.Task(answering, loop=loop)  # what the loop would make, without the detour
+        else:
+            call.task = task = loop.create_task(answering)
+        return task
 
     async def _answer_batch(self, batch: BatchCall) -> None:
-        connection = self.connection
-
-        async def one(call: Call) -> bytes | None:
-            try:
-                frame = await self.dispatcher.respond(call)
-                return frame if call.open else None
-            finally:
-                call.open = False
-                if connection.calls.get(call.key) is call:
-                    del connection.calls[call.key]
-
-        for call in batch.calls:
-            call.task = asyncio.create_task(one(call))
-        await asyncio.wait([call.task for call in batch.calls if call.task is not None])
-        for call in batch.calls:
-            if call.task is not None and not call.task.cancelled():
-                frame = call.task.result()
-                if frame is not None:
-                    batch.frames.append(frame)
-        if batch.frames:
-            connection.post(jsonrpc.encode_batch(batch.frames))
+        await asyncio.wait([self._start(call) for call in batch.calls])
+        if batch.frame is not None:
+            self.connection.post(batch.frame)
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
@@ -148,6 +126,8 @@ class Link:
 
     def _post(self, frame: bytes) -> None:
         if self.connection.ended is not None or self._closed is not None:
+            return
+        if self._send_nowait is not None and not self._out and self._send_nowait(frame):
             return
         self._out.append(frame)
         self.backlog += len(frame)
@@ -178,6 +158,9 @@ class Link:
             self._has_room()
             self.connection.end(error)
             self._keep(asyncio.create_task(self.stream.aclose()))  # which ends the reader, too
+
+    def _crowded(self, mebibytes: int = 1) -> bool:
+        return self.backlog > mebibytes << 20
 
     def _when_room(self, callback: Callable[[], None]) -> None:
         if self.backlog > HIGH_WATER:
@@ -232,6 +215,10 @@ class Link:
             self._writer.cancel()
             await asyncio.wait([self._writer])
         await self.stream.aclose()
+
+
+def _nothing_ready() -> bytes | None:
+    return None
 
 
 __all__ = ["Link"]

@@ -1,8 +1,8 @@
 """Which error code may go to which peer.
 
-"Implementations MUST NOT emit any code from this sub-range [-32020 to -32099] that is not defined by this specification",
-"new implementations SHOULD NOT use codes from [-32000 to -32019] at all" (2026-07-28, basic, Error Codes). This module
-only decides; the dispatcher sends.
+"Implementations MUST NOT emit any code from this sub-range [-32020 to -32099] that is not defined by this
+specification", "new implementations SHOULD NOT use codes from [-32000 to -32019] at all" (2026-07-28, basic, Error
+Codes). This module only decides; the dispatcher sends.
 """
 
 from __future__ import annotations

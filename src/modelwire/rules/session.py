@@ -19,8 +19,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from msgspec import UNSET
-
 from modelwire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, UNSUPPORTED_REVISION, RpcError
 from modelwire.protocol.meta import RequestMeta
 from modelwire.protocol.revisions import LATEST_HANDSHAKE, REVISIONS, Revision, by_name, negotiate
@@ -138,9 +136,9 @@ class Session:
         if method == "initialize":
             raise RpcError(
                 METHOD_NOT_FOUND,
-                f"Method not found: initialize does not exist in {revision}; leave it out, or leave out the _meta fields",
+                f"Method not found: initialize does not exist in {revision}; leave it out, or the _meta fields",
             )
-        if meta.client_capabilities is None or meta.client_capabilities is UNSET:
+        if meta.client_capabilities is None:
             raise RpcError(
                 INVALID_PARAMS,
                 "the request's _meta lacks io.modelcontextprotocol/clientCapabilities, which is required",

@@ -43,8 +43,8 @@ class News:
 def agreed(wanted: SubscriptionFilter, declared: frozenset[str]) -> SubscriptionFilter:
     """Return the part of a filter that the server honours.
 
-    "The notifications field in the acknowledgment reflects the subset the server agreed to honor. Notification types the
-    server does not support are omitted." (2026-07-28, basic/patterns/subscriptions)
+    "The notifications field in the acknowledgment reflects the subset the server agreed to honor. Notification types
+    the server does not support are omitted." (2026-07-28, basic/patterns/subscriptions)
 
     Args:
         wanted: What the client asked for.

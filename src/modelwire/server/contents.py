@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
@@ -47,7 +47,7 @@ def _block(value: Any) -> Any:
     if isinstance(value, BLOCKS):
         return value
     if isinstance(value, _CONTENTS):
-        return t.EmbeddedResource(value)  # pyright: ignore[reportArgumentType]
+        return t.EmbeddedResource(value)
     if isinstance(value, str):
         return t.TextContent(value)
     return t.TextContent(wire.encode(value, LATEST).decode())
@@ -70,7 +70,7 @@ def resource_contents(value: Any, uri: str, mime_type: str | None) -> list[Any]:
     if isinstance(value, list | tuple) and value and all(isinstance(item, _CONTENTS) for item in value):  # pyright: ignore[reportUnknownVariableType]
         return list(value)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, bytes | bytearray | memoryview):
-        blob = base64.b64encode(value).decode()
+        blob = base64.b64encode(bytes(value)).decode()  # pyright: ignore[reportUnknownArgumentType]
         return [t.BlobResourceContents(uri, blob, mime_type=mime_type or "application/octet-stream")]
     if isinstance(value, str):
         return [t.TextResourceContents(uri, value, mime_type=mime_type or "text/plain")]
@@ -88,6 +88,5 @@ def prompt_messages(value: Any) -> list[t.PromptMessage]:
     if isinstance(value, t.PromptMessage):
         return [value]
     if isinstance(value, list | tuple):
-        items: Iterable[Any] = value  # pyright: ignore[reportUnknownVariableType]
-        return [message for item in items for message in prompt_messages(item)]
+        return [message for item in cast(Iterable[Any], value) for message in prompt_messages(item)]
     return [t.PromptMessage("user", _block(value))]

@@ -109,7 +109,7 @@ class Context:
             WireError: The parameters cannot be written as JSON.
         """
         encoded = None if params is None else wire.encode(dict(params), LATEST)
-        _on_loop(self._call, lambda call: call.notify(method, encoded))
+        _on_loop(self._call, Call.notify, method, encoded)
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = 60) -> Any:
         """Send the client a request and return its result as a dict; handshake revisions only.
@@ -222,7 +222,7 @@ def _send_progress(call: Call, progress: float, total: float | None, message: st
     if call.connection.crowded():
         return  # the client reads too slowly; the next progress says more than this one
     call.progressed = progress
-    params = b'{"progressToken":' + bytes(token) + b',"progress":' + msgspec.json.encode(progress)
+    params = b'{"progressToken":' + token + b',"progress":' + msgspec.json.encode(progress)
     if total is not None:
         params += b',"total":' + msgspec.json.encode(total)
     if message is not None and call.peer.revision.covers("2025-03-26", None):

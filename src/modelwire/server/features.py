@@ -195,19 +195,24 @@ class Features:
         handler = self._notices.get(notification.method)
         if handler is not None:
             handler(connection, notification)
-        session = connection.session
-        if notification.method in _INITIALIZED and session.peer is not None and not session.initialized:
-            session.initialized = True
-            if announce_lists:
-                for name in ("tools", "resources"):
-                    if name in session.declared:
-                        for frame in self._announcements(name):
-                            connection.post(frame)
-        elif notification.method == "exit" and session.peer is not None:
-            connection.stop()
+        if connection.session.peer is not None:
+            if notification.method in _INITIALIZED:
+                self._initialized(connection, announce_lists)
+            elif notification.method == "exit":
+                connection.stop()
         subscriber = self._sessions.get(connection)
         if subscriber is not None:
-            subscriber.kick()
+            subscriber.kick()  # what was held back until the client had finished opening
+
+    def _initialized(self, connection: Connection, announce_lists: bool) -> None:
+        session = connection.session
+        if session.initialized:
+            return
+        session.initialized = True
+        for name in ("tools", "resources"):
+            if announce_lists and name in session.declared:
+                for frame in self._announcements(name):
+                    connection.post(frame)
 
     def add_method(self, name: str, function: Callable[..., Any]) -> None:
         """Register who answers a method, or takes in a notification."""

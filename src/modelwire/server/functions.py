@@ -1,4 +1,4 @@
-"""Calls the functions that users register: async ones on the loop, sync ones in a worker thread, generators to their end.
+"""Calls the functions that users register: async ones on the loop, sync ones in a thread, generators to their end.
 
 The one place where user code starts. What it raises passes through; what becomes of that is for the callers.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from typing import Any
 
@@ -41,27 +41,17 @@ class Function:
         self._context = signature.context_parameter
         self._direct = signature.is_async and not signature.is_generator
 
-    async def __call__(self, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Call the function and return its result; a generator's is the list of its items.
+    def __call__(self, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
+        """Call the function; await what this returns for its result. A generator's is the list of its items.
 
         Raises:
-            TimeoutError: It took longer than ``timeout``.
+            Expired: It took longer than ``timeout``.
         """
         context = None
         if self._context is not None:
             context = kwargs[self._context] = Context(call)
-        if self.timeout is None:
-            return await (self.function(*args, **kwargs) if self._direct else self._run(args, kwargs))
-        clock = asyncio.timeout(self.timeout)
-        try:
-            async with clock:
-                return await self._run(args, kwargs)
-        except TimeoutError:
-            if not clock.expired():
-                raise
-            if context is not None:
-                context.expire(f"timed out after {self.timeout:g} s")
-            raise Expired(self.timeout) from None
+        running = self.function(*args, **kwargs) if self._direct else self._run(args, kwargs)
+        return running if self.timeout is None else within(self.timeout, running, context)
 
     async def _run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if self.signature.is_async:
@@ -90,3 +80,27 @@ class Expired(TimeoutError):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"timed out after {seconds:g} s")
+
+
+async def within(seconds: float, running: Awaitable[Any], context: Context | None = None) -> Any:
+    """Await a handler for so long and no longer.
+
+    Args:
+        seconds: How long.
+        running: The handler.
+        context: Its context, which learns that the time is up: a sync function has no other way to know.
+
+    Raises:
+        Expired: The time is up.
+    """
+    clock = asyncio.timeout(seconds)
+    try:
+        async with clock:
+            return await running
+    except TimeoutError:
+        if not clock.expired():
+            raise  # the handler's own
+        expired = Expired(seconds)
+        if context is not None:
+            context.expire(str(expired))
+        raise expired from None

@@ -21,7 +21,7 @@ from modelwire.rules.session import per_request_revisions
 _log = logging.getLogger("modelwire")
 
 SHUTDOWN = Method("shutdown", t.RequestParams, t.Result, "client", until="2025-11-25")
-"""In no revision: it comes from the Language Server Protocol. Tutorials teach it, so people type it and clients send it."""
+"""In no revision: it comes from the Language Server Protocol. Tutorials teach it, so clients send it."""
 
 
 class Opening:

@@ -153,8 +153,7 @@ async def guarded(call: Call, what: str, running: Any) -> Any:
     except Expired as error:
         raise RpcError(INTERNAL_ERROR, f"The {what} {error}") from None
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if call.cancelled or (task is not None and task.cancelling()):
+        if call.cancelled:
             raise
         _log.exception("%s was cancelled from inside", what)
     except KeyboardInterrupt:

@@ -15,7 +15,6 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from modelwire.errors import ConfigError, ConnectionLost
-from modelwire.protocol import jsonrpc
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall, Connection
 from modelwire.rpc.message_stream import MessageStream
@@ -56,7 +55,12 @@ async def serve_stream(server: Server, stream: MessageStream) -> None:
     link = Link(stream, server.dispatcher, observers=server.observers)
     server.features.attach(link.connection, server.announce_lists)
     reading = asyncio.create_task(link.run())
-    link.connection.on_stop = reading.cancel
+
+    def stop() -> None:
+        link.stopping = True
+        reading.cancel()
+
+    link.connection.on_stop = stop
     grace = DRAIN
     try:
         await asyncio.wait([reading])
@@ -92,12 +96,12 @@ def _greet(server: Server) -> None:
         '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
         '"clientInfo":{"name":"me","version":"1"}}}'
     )
-    print(
-        f"{server.name}: an MCP server; it awaits JSON-RPC messages on standard input, one per line, such as\n{example}\n"
-        "Ctrl-D ends the input, Ctrl-C the server. A client starts it by itself: give it this command.",
-        file=sys.stderr,
-        flush=True,
+    sys.stderr.write(
+        f"{server.name}: an MCP server; it awaits JSON-RPC messages on standard input, one per line, such as\n"
+        f"{example}\n"
+        "Ctrl-D ends the input, Ctrl-C the server. A client starts it by itself: give it this command.\n"
     )
+    sys.stderr.flush()
 
 
 def run(server: Server, endpoint: Any = None) -> None:
@@ -221,12 +225,13 @@ class ServerSession:
         connection = self._open()
         answer = connection.receive(frame)
         if type(answer) is Call:
-            answer.task = asyncio.current_task()
-            return await self._answer(answer)
+            frames: list[bytes] = []
+            answer.deliver = frames.append
+            await self._answer([answer])
+            return frames[0] if frames else None
         if type(answer) is BatchCall:
-            frames = await asyncio.gather(*(self._task_of(call) for call in answer.calls))
-            answer.frames += [frame for frame in frames if frame is not None]
-            return jsonrpc.encode_batch(answer.frames) if answer.frames else None
+            await self._answer(answer.calls)
+            return answer.frame
         return cast("bytes | None", answer)
 
     def _open(self) -> Connection:
@@ -237,26 +242,16 @@ class ServerSession:
             self._server.features.attach(self._connection, self._server.announce_lists)
         return self._connection
 
-    def _task_of(self, call: Call) -> asyncio.Task[bytes | None]:
-        call.task = asyncio.create_task(self._answer(call))
-        return call.task
-
-    async def _answer(self, call: Call) -> bytes | None:
-        connection = self._open()
+    async def _answer(self, calls: list[Call]) -> None:
+        # Tasks of their own: the peer may cancel a request without cancelling whoever called `handle`.
+        for call in calls:
+            call.task = asyncio.create_task(self._server.dispatcher.answer(call))
         try:
-            frame = await connection.dispatcher.respond(call)
-            return frame if call.open else None
+            await asyncio.wait([call.task for call in calls if call.task is not None])
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if call.cancelled and task is not None:
-                # The peer cancelled the request, not our caller: it gets no answer, and the caller goes on.
-                task.uncancel()
-                return None
+            for call in calls:
+                call.cancel("whoever handles the frame was cancelled")
             raise
-        finally:
-            call.open = False
-            if connection.calls.get(call.key) is call:
-                del connection.calls[call.key]
 
     async def aclose(self) -> None:
         """End the conversation: open subscriptions end, what still runs is cancelled."""

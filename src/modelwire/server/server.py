@@ -121,6 +121,7 @@ class Server:
     @overload
     def tool(
         self,
+        /,
         *,
         name: str | None = None,
         title: str | None = None,
@@ -318,6 +319,7 @@ class Server:
     @overload
     def prompt(
         self,
+        /,
         *,
         name: str | None = None,
         title: str | None = None,

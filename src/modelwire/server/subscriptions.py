@@ -183,9 +183,9 @@ class Listen:
     def end(self) -> None:
         """End the subscription from the server's side: both the announcement and the result that is a graceful end.
 
-        "A server MUST send notifications/cancelled referencing a subscriptions/listen request ID when it tears down that
-        subscription stream" (basic/patterns/cancellation); "it SHOULD respond to the original request with a completion
-        result" (basic/patterns/subscriptions).
+        "A server MUST send notifications/cancelled referencing a subscriptions/listen request ID when it tears down
+        that subscription stream" (basic/patterns/cancellation); "it SHOULD respond to the original request with a
+        completion result" (basic/patterns/subscriptions).
         """
         params = b'{"requestId":' + self._call.id + b',"reason":"the server ends the subscription"}'
         self._call.connection.post(jsonrpc.encode_notification("notifications/cancelled", params))

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from modelwire.errors import INVALID_PARAMS, ConfigError, PeerError, RpcError, ToolError
 from modelwire.protocol import structured, wire
@@ -23,7 +23,7 @@ from modelwire.protocol.types import CallToolResult, InputRequiredResult, TextCo
 from modelwire.rpc.call import Call
 from modelwire.server import contents
 from modelwire.server.context import Context
-from modelwire.server.functions import Expired, Function
+from modelwire.server.functions import Expired, Function, within
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ArgumentErrors, ResultError
 
@@ -38,17 +38,14 @@ class ToolEntry:
 
     Args:
         tool: What ``tools/list`` says of it.
-        run: Called with the call; returns what the tool's function returned.
-        finish: Turns that into a result.
+        run: Called with the call; returns, to be awaited, what the tool's function returned.
+        finish: Turns that into a result, or into the JSON of one.
     """
 
     __slots__ = ("finish", "run", "tool", "wraps")
 
     def __init__(
-        self,
-        tool: Tool,
-        run: Callable[[Call], Awaitable[Any]],
-        finish: Callable[[Any], CallToolResult | InputRequiredResult],
+        self, tool: Tool, run: Callable[[Call], Awaitable[Any]], finish: Callable[[ToolEntry, Call, Any], Any]
     ) -> None:
         self.tool = tool
         self.run = run
@@ -58,33 +55,35 @@ class ToolEntry:
     async def call(self, call: Call) -> Any:
         """Run the tool and return its result; failures are results, too."""
         try:
-            result = self.finish(await self.run(call))
-            if self.wraps and not call.peer.revision.any_structured and isinstance(result, CallToolResult):
-                result = structured.wrap_result(result)
-            return wire.encode_result(result, call.method, call.peer.revision, call.connection.dispatcher.server_info)
-        except ToolError as error:
-            return failure(error)
+            result = self.finish(self, call, await self.run(call))
+            return result if type(result) is bytes else self._encoded(call, result)
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if call.cancelled or (task is not None and task.cancelling()):
+            if call.cancelled:
                 raise
             return self._crashed("was cancelled from inside")
-        except PeerError:
-            # Another server's answer to the tool's own client: not our answer to this client.
-            return self._crashed("failed")
-        except RpcError:
-            raise
-        except Expired as error:
+        except BaseException as error:
+            return self._failed(error)
+
+    def _encoded(self, call: Call, result: Any) -> bytes:
+        revision = call.peer.revision
+        if self.wraps and revision.structured and not revision.any_structured and isinstance(result, CallToolResult):
+            result = structured.wrap_result(result)
+        return wire.encode_result(result, call.method, revision, call.connection.dispatcher.server_info)
+
+    def _failed(self, error: BaseException) -> CallToolResult:
+        if isinstance(error, ToolError):
+            return failure(error)
+        if isinstance(error, Expired):
             return failure(ToolError(f"The tool {self.tool.name!r} {error}."))
-        except KeyboardInterrupt:
-            raise
-        except (ResultError, wire.WireError) as error:
+        if isinstance(error, ResultError | wire.WireError):
             _log.error("tool %r: %s", self.tool.name, error)
             return failure(
                 ToolError(f"The tool {self.tool.name!r} returned something it should not have; its log says more.")
             )
-        except BaseException:
-            return self._crashed("failed")
+        # A PeerError is another server's answer to the tool's own client, and not our answer to this one.
+        if isinstance(error, KeyboardInterrupt) or (isinstance(error, RpcError) and not isinstance(error, PeerError)):
+            raise error
+        return self._crashed("failed")
 
     def _crashed(self, how: str) -> CallToolResult:
         _log.exception("tool %r %s", self.tool.name, how)
@@ -94,7 +93,7 @@ class ToolEntry:
 def failure(error: ToolError) -> CallToolResult:
     """Return the result that tells a model of a failure."""
     text = error.message.encode("utf-8", "replace").decode()
-    content = error.content if error.content is not None else [TextContent(text)]
+    content: list[Any] = error.content if error.content is not None else [TextContent(text)]
     return CallToolResult(content, is_error=True)
 
 
@@ -119,19 +118,22 @@ class Tools:
         signature = function.signature
         bind, check, structured_result = signature.bind, signature.check_result, tool.output_schema is not None
 
-        async def run(call: Call) -> Any:
+        def run(call: Call) -> Awaitable[Any]:
             arguments = call.params.arguments
             args, kwargs = bind(None if arguments is UNSET else arguments)
-            return await function(call, args, kwargs)
+            return function(call, args, kwargs)
 
-        def finish(value: Any) -> CallToolResult | InputRequiredResult:
+        def finish(entry: ToolEntry, call: Call, value: Any) -> Any:
             if isinstance(value, CallToolResult | InputRequiredResult):
                 return value
-            if not structured_result:
-                return CallToolResult(contents.blocks(value))
-            encoded = check(value)
-            blocks = [TextContent(value if isinstance(value, str) else encoded.decode())] if text else []
-            return CallToolResult(blocks, structured_content=Raw(encoded))  # pyright: ignore[reportArgumentType]
+            identity = call.connection.dispatcher.server_info
+            if structured_result:
+                encoded = check(value)
+                beside = (value if type(value) is str else encoded.decode()) if text else None
+                return wire.encode_tool_result(beside, encoded, call.peer.revision, identity, wrap=entry.wraps)
+            if type(value) is str:
+                return wire.encode_tool_result(value, None, call.peer.revision, identity)
+            return CallToolResult(contents.blocks(value))
 
         self.registry.add(tool.name, ToolEntry(tool, run, finish))
 
@@ -146,30 +148,34 @@ class Tools:
         validate = argument_validator(tool)
         takes = positional_count(handler, 2)
 
-        async def run(call: Call) -> Any:
+        async def answered(call: Call, arguments: dict[str, Any]) -> Any:
+            result = handler(*(arguments, Context(call))[:takes])
+            return await result if inspect.isawaitable(result) else result
+
+        def run(call: Call) -> Awaitable[Any]:
             arguments = _arguments(call)
             validate(arguments)
-            async with asyncio.timeout(timeout):
-                given = (arguments, Context(call))[:takes]
-                result = handler(*given)
-                return await result if inspect.isawaitable(result) else result
+            running = answered(call, arguments)
+            return running if timeout is None else within(timeout, running)
 
-        def finish(value: Any) -> CallToolResult | InputRequiredResult:
+        def finish(entry: ToolEntry, call: Call, value: Any) -> Any:
             if isinstance(value, CallToolResult | InputRequiredResult):
                 return value
-            if tool.output_schema is None:
+            if not declares_output:
                 return CallToolResult(contents.blocks(value))
             encoded = wire.encode(value, LATEST)
-            return CallToolResult([TextContent(encoded.decode())], structured_content=Raw(encoded))  # pyright: ignore[reportArgumentType]
+            identity = call.connection.dispatcher.server_info
+            return wire.encode_tool_result(encoded.decode(), encoded, call.peer.revision, identity, wrap=entry.wraps)
 
+        declares_output = tool.output_schema is not None
         self.registry.add(tool.name, ToolEntry(tool, run, finish))
 
-    async def call(self, call: Call) -> Any:
+    def call(self, call: Call) -> Awaitable[Any]:
         """Answer ``tools/call``."""
         entry = self.registry.get(call.params.name)
         if entry is None:
             raise RpcError(INVALID_PARAMS, unknown("tool", call.params.name, self.registry.keys()))
-        return await entry.call(call)
+        return entry.call(call)
 
 
 def unknown(kind: str, name: str, known: list[str]) -> str:

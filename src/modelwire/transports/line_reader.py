@@ -73,6 +73,12 @@ class LineReader:
             self._ahead = 0
             await self._more()
 
+    def receive_nowait(self) -> bytes | None:
+        """Return a frame that has been read already; None when there is none, or when `receive` would raise."""
+        if self._ready and isinstance(self._ready[0], bytes):
+            return self._ready.popleft()  # pyright: ignore[reportReturnType] - its type was looked at
+        return None
+
     def end_when_dry(self) -> None:
         """End once nothing is left to read right now, even if someone holds the other end. For a non-blocking fd."""
         self._until_dry = True

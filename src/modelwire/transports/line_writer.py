@@ -59,12 +59,16 @@ class LineWriter:
         """
         if self._lost is not None:
             raise self._lost()
-        line = frame_line(frame)
-        self._lines.append(line)
-        self._queued += len(line)
-        self._schedule()
+        self._queue(frame)
         if self._queued > HIGH_WATER:
             await self._until(HIGH_WATER // 2)
+
+    def send_nowait(self, frame: bytes) -> bool:
+        """Queue a frame and return True; return False when `send` would wait or raise."""
+        if self._lost is not None or self._queued > HIGH_WATER:
+            return False
+        self._queue(frame)
+        return True
 
     async def drain(self, seconds: float) -> None:
         """Wait until everything is written, or writing failed, or the time is over."""
@@ -113,6 +117,13 @@ class LineWriter:
             self._unwatch()
             self._schedule()
         self._wake()
+
+    def _queue(self, frame: bytes) -> None:
+        line = frame_line(frame)
+        self._lines.append(line)
+        self._queued += len(line)
+        if not self._scheduled:
+            self._schedule()
 
     def _schedule(self) -> None:
         if self._queued and not self._scheduled and not self._watching:

@@ -50,14 +50,23 @@ class MemoryStream:
         """
         self._require_open()
         peer = self._peer
-        peer._inbox.append(frame)
-        peer._inbox_bytes += len(frame)
-        _wake(peer._receiver)
-        while len(peer._inbox) > MAX_QUEUED_FRAMES or peer._inbox_bytes > MAX_QUEUED_BYTES:
+        peer._put(frame)
+        while peer._full:
             room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             peer._senders.append(room)
             await room
             self._require_open()
+
+    def receive_nowait(self) -> bytes | None:
+        """Return a frame that has arrived already; see `EagerStream`."""
+        return self._take() if self._inbox and not self._closed else None
+
+    def send_nowait(self, frame: bytes) -> bool:
+        """Queue a frame if that needs no waiting; see `EagerStream`."""
+        if self._closed or self._peer._closed or self._peer._full:
+            return False
+        self._peer._put(frame)
+        return True
 
     async def aclose(self) -> None:
         """Close this end: the other end receives what was sent, then None; here nothing more is received."""
@@ -69,6 +78,15 @@ class MemoryStream:
         for end in (self, self._peer):
             _wake(end._receiver)
             end._release_senders()
+
+    @property
+    def _full(self) -> bool:
+        return len(self._inbox) > MAX_QUEUED_FRAMES or self._inbox_bytes > MAX_QUEUED_BYTES
+
+    def _put(self, frame: bytes) -> None:
+        self._inbox.append(frame)
+        self._inbox_bytes += len(frame)
+        _wake(self._receiver)
 
     def _take(self) -> bytes:
         frame = self._inbox.popleft()

@@ -116,6 +116,14 @@ class ProcessStream:
         """
         await self._writer.send(frame)
 
+    def receive_nowait(self) -> bytes | None:
+        """Return a frame that has been read already; see `EagerStream`."""
+        return self._reader.receive_nowait()
+
+    def send_nowait(self, frame: bytes) -> bool:
+        """Queue a frame if that needs no waiting; see `EagerStream`."""
+        return self._writer.send_nowait(frame)
+
     async def aclose(self) -> None:
         """End the child, and whatever it left in its process group, within 5 seconds.
 

@@ -15,8 +15,8 @@ import os
 import socket
 import stat
 import sys
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Callable, Iterator
+from typing import ClassVar, TextIO
 
 from modelwire.errors import ConfigError
 from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
@@ -73,6 +73,14 @@ class StdioStream:
         """
         await self._writer.send(frame)
 
+    def receive_nowait(self) -> bytes | None:
+        """Return a frame that has been read already; see `EagerStream`."""
+        return self._reader.receive_nowait()
+
+    def send_nowait(self, frame: bytes) -> bool:
+        """Queue a frame if that needs no waiting; see `EagerStream`."""
+        return self._writer.send_nowait(frame)
+
     async def aclose(self) -> None:
         """Write what is queued, for at most a second, and give stdin and stdout back."""
         try:
@@ -101,7 +109,7 @@ async def open_stdio(*, max_message: int = DEFAULT_MAX_MESSAGE) -> StdioStream:
     Raises:
         ConfigError: They are already taken over in this process.
     """
-    takeover = _Takeover()
+    takeover, _Takeover.held = _Takeover.held or _Takeover(), None
     try:
         return StdioStream(takeover, max_message)
     except BaseException:
@@ -109,10 +117,31 @@ async def open_stdio(*, max_message: int = DEFAULT_MAX_MESSAGE) -> StdioStream:
         raise
 
 
+@contextlib.contextmanager
+def held_stdio() -> Iterator[None]:
+    """Take over the process's stdin and stdout now, for the first `open_stdio` inside the block.
+
+    For programs that run foreign code before they serve: what it prints goes to stderr already, and it cannot read what
+    the client has sent. Nothing is read yet. If nobody opens the stream, the end of the block gives both back.
+
+    Raises:
+        ConfigError: They are already taken over in this process.
+    """
+    takeover = _Takeover.held = _Takeover()
+    try:
+        yield
+    finally:
+        if _Takeover.held is takeover:
+            _Takeover.held = None
+            takeover.undo()
+
+
 class _Takeover:
     """The exchange of file descriptors 0 and 1, and its undoing."""
 
     active = False
+    held: ClassVar[_Takeover | None] = None
+    """The one that `held_stdio` keeps for whoever opens the stream."""
 
     def __init__(self) -> None:
         if _Takeover.active:

@@ -1,0 +1,255 @@
+"""What a server and a client say to each other, frame by frame, under three revisions: `make demo`.
+
+It starts `time_server.py` beside it once per revision, walks through everything that the protocol is used for, and ends
+with status 1 when a step does not show what its heading promises. Plain when piped, coloured on a terminal.
+
+    python examples/demo.py [REVISION ...]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Literal
+
+from modelwire import Client, InvalidParams, ModelwireError, Observer, ResourceUpdated, types
+
+SERVER = Path(__file__).with_name("time_server.py")
+LOG = "file:///internal/server_log.txt"
+ECHO_AFTER = "2"
+SECONDS_PER_REVISION = 12
+THE_TIME = re.compile(r"当前系统时间是：\d{4}/[1-9]\d?/[1-9]\d? \d\d:\d\d:\d\d")
+COLOURED = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+TUTORIAL = "2024-11-05"
+REVISIONS = {
+    TUTORIAL: "the first revision, with the closing and the announced lists that tutorials teach",
+    "2025-11-25": "the newest revision that is opened with a handshake",
+    "2026-07-28": "no handshake: every request says who asks, and news come by subscription",
+}
+
+Direction = Literal["in", "out"]
+
+
+class NotShown(Exception):
+    """A step did not show what its heading promises."""
+
+
+def expect(shown: bool, what: str) -> None:
+    if not shown:
+        raise NotShown(what)
+
+
+def say(text: str, style: str = "") -> None:
+    print(f"\x1b[{style}m{text}\x1b[0m" if style and COLOURED else text, flush=True)
+
+
+class Seen(Observer):
+    """Remembers which methods crossed the connection, so that a step can be held to what it promises."""
+
+    def __init__(self) -> None:
+        self._methods: list[tuple[Direction, str]] = []
+
+    def frame(self, direction: Direction, frame: bytes) -> None:
+        message = json.loads(frame)
+        if "method" in message:
+            self._methods.append((direction, message["method"]))
+
+    def sent(self, method: str) -> bool:
+        return ("out", method) in self._methods
+
+    def received(self, method: str) -> bool:
+        return ("in", method) in self._methods
+
+
+class WireView(Observer):
+    def __init__(self, out: Any) -> None:
+        pass
+
+    def frame(self, direction: Direction, frame: bytes) -> None:
+        print("  " + ("<-" if direction == "in" else "->"), frame.decode())
+
+
+class Tour:
+    """One walk through the protocol, under one revision."""
+
+    def __init__(self, revision: str) -> None:
+        self.revision = revision
+        self.tutorial = revision == TUTORIAL
+        self.seen = Seen()
+        self.logs: list[types.LoggingMessageNotificationParams] = []
+        options = ["--announce-lists"] if self.tutorial else []
+        self.client = Client(
+            [sys.executable, str(SERVER), "--echo-after", ECHO_AFTER, *options],
+            revision=revision,
+            polite_shutdown=self.tutorial,
+            on_log=self.logs.append,
+            observers=[WireView(sys.stdout), self.seen],
+        )
+        self._listening = AsyncExitStack()
+        self._new_tools: Any = None
+        self._log_changes: Any = None
+
+    async def walk(self) -> None:
+        """Go through every step.
+
+        Raises:
+            NotShown: A step did not show what it should.
+            ModelwireError: A step failed.
+        """
+        try:
+            for number, (title, step) in enumerate(self.steps(), start=1):
+                say(f"\n{self.revision} · {number}. {title}", style="1;36")
+                await step()
+        finally:
+            await self.client.close()
+
+    def steps(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
+        """What is shown, in order."""
+        return [
+            ("Opening", self.opening),
+            ("Capabilities: what each side can do", self.capabilities),
+            ("Listening for new tools", self.listening),
+            ("Lists: tools, resources, prompts", self.lists),
+            ("A call that succeeds", self.call),
+            ("A call that fails: isError, in words that a model can act on", self.failing_call),
+            ("An unknown tool: a JSON-RPC error", self.unknown_tool),
+            ("A resource", self.resource),
+            ("A subscription to the resource, and its update", self.subscription),
+            ("A tool that appears while we are connected", self.new_tool),
+            ("Progress of a call that takes a while", self.progress),
+            ("Cancellation of a call that would take longer", self.cancellation),
+            ("Log messages", self.log_messages),
+            ("The end", self.end),
+        ]
+
+    async def opening(self) -> None:
+        await self.client.connect()
+        info = self.client.server_info
+        expect(info is not None and info.name == "mcp-time-server", "who the server is")
+        expect(self.client.revision.name == self.revision, "the revision that was asked for")
+        expect(self.seen.sent("initialize") is self.client.revision.handshake, "the opening of this revision")
+
+    async def capabilities(self) -> None:
+        names = ("tools", "resources", "prompts", "logging", "completions")
+        has = [name for name in names if getattr(self.client.capabilities, name) is not None]
+        say(f"  The answer above says: the server has {', '.join(has)}. The client declared none of its own.")
+        expect({"tools", "resources", "prompts", "logging"} <= set(has), "four capabilities of the server")
+
+    async def listening(self) -> None:
+        self._new_tools = await self._listening.enter_async_context(self.client.listen(tools=True))
+        if self.client.revision.handshake:
+            say("  Nothing to send: the server declared tools.listChanged, so it will tell by itself.")
+        else:
+            expect(self.seen.received("notifications/subscriptions/acknowledged"), "an acknowledgement")
+
+    async def lists(self) -> None:
+        tools = {tool.name for tool in await self.client.list_tools()}
+        resources = [resource.uri for resource in await self.client.list_resources()]
+        prompts = [prompt.name for prompt in await self.client.list_prompts()]
+        expect({"get_current_time", "get_current_time_v2", "build_project"} <= tools, "three tools")
+        expect((resources, prompts) == ([LOG], ["code_review"]), "a resource and a prompt")
+
+    async def call(self) -> None:
+        expect(THE_TIME.fullmatch(await self.client.call("get_current_time")) is not None, "the time")
+
+    async def failing_call(self) -> None:
+        result = await self.client.call_tool("get_current_time_v2", {"timezone": "Mars/Olympus"})
+        expect(result.is_error is True, "a result with isError")
+
+    async def unknown_tool(self) -> None:
+        try:
+            await self.client.call_tool("get_curent_time")
+        except InvalidParams:
+            return
+        raise NotShown("the error -32602")
+
+    async def resource(self) -> None:
+        expect("get_current_time" in await self._log_text(), "the calls in the server's log")
+
+    async def subscription(self) -> None:
+        self._log_changes = await self._listening.enter_async_context(self.client.listen(uris=[LOG]))
+        await self.client.call("get_current_time")
+        expect(await anext(self._log_changes) == ResourceUpdated(LOG), "an update")
+
+    async def new_tool(self) -> None:
+        async for _ in self._new_tools:
+            if "echo" in {tool.name for tool in await self.client.list_tools()}:
+                break
+        expect(self.seen.received("notifications/tools/list_changed"), "list_changed")
+        expect(not self.tutorial or self.seen.received("tools/list"), "the list, announced as tutorials teach it")
+        expect(await self.client.call("echo", {"message": "你好，世界"}) == "你好，世界", "the text, echoed")
+
+    async def progress(self) -> None:
+        heard: list[float] = []
+        await self.client.call("build_project", {"steps": 4}, on_progress=lambda done, total, text: heard.append(done))
+        expect(heard == [1, 2, 3, 4], "progress that rises to the end")
+
+    async def cancellation(self) -> None:
+        begun = asyncio.Event()
+        building = asyncio.create_task(
+            self.client.call("build_project", {"steps": 100}, on_progress=lambda done, total, text: begun.set())
+        )
+        await asyncio.wait([building, asyncio.create_task(begun.wait())], return_when=asyncio.FIRST_COMPLETED)
+        building.cancel()
+        await asyncio.wait([building])
+        expect(building.cancelled() and self.seen.sent("notifications/cancelled"), "a call that was given up")
+        while "构建已取消" not in await self._log_text():
+            await anext(self._log_changes)
+        say("  The server's log has it, too: 构建已取消 means that the build was cancelled.")
+
+    async def log_messages(self) -> None:
+        await self.client.set_log_level("debug")
+        self.logs.clear()
+        await self.client.call("build_project", {"steps": 1})
+        expect([message.level for message in self.logs] == ["info", "debug", "info"], "three log messages")
+
+    async def end(self) -> None:
+        await self._listening.aclose()
+        await self.client.close()
+        expect(not self.tutorial or (self.seen.sent("shutdown") and self.seen.sent("exit")), "shutdown and exit")
+        expect(self.client.exit_code == 0, "a server that ends by itself, with status 0")
+        say(
+            f"  The server ended with status {self.client.exit_code}. On stderr it had said: {self.client.stderr.strip()}"
+        )
+
+    async def _log_text(self) -> str:
+        parts = (await self.client.read_resource(LOG)).contents
+        return "".join(part.text for part in parts if isinstance(part, types.TextResourceContents))
+
+
+async def main(revisions: Sequence[str]) -> int:
+    started = time.monotonic()
+    for revision in revisions:
+        say(f"\n{'=' * 100}\n{revision}: {REVISIONS[revision]}\n{'=' * 100}", style="1")
+        try:
+            async with asyncio.timeout(SECONDS_PER_REVISION):
+                await Tour(revision).walk()
+        except TimeoutError:
+            say(f"\nThis step did not end in time ({SECONDS_PER_REVISION} s for a revision).", style="1;31")
+            return 1
+        except (NotShown, ModelwireError) as error:
+            say(f"\nThis step did not show what it should: {error}", style="1;31")
+            return 1
+    took = time.monotonic() - started
+    say(f"\nEvery step under {', '.join(revisions)} showed what it should, in {took:.0f} s.", style="1;32")
+    return 0
+
+
+def chosen(arguments: Sequence[str]) -> Sequence[str]:
+    """The revisions to show: those named, or all of this file."""
+    unknown = [name for name in arguments if name not in REVISIONS]
+    if unknown:
+        sys.exit(f"The demo has no revision {unknown[0]!r}; it has {', '.join(REVISIONS)}.")
+    return arguments or list(REVISIONS)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(chosen(sys.argv[1:]))))

@@ -1,0 +1,95 @@
+"""What servers tell unasked: handed on to the callbacks and to whoever listens. Sends nothing.
+
+One listener or callback that fails is logged, and costs the others nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from modelwire.protocol import types as t
+from modelwire.protocol import wire
+from modelwire.protocol.jsonrpc import Notification
+from modelwire.rpc.connection import Connection
+
+if TYPE_CHECKING:
+    from modelwire.client.listening import Listening
+
+OnLog: TypeAlias = Callable[[t.LoggingMessageNotificationParams], Any]
+OnNotification: TypeAlias = Callable[[str, dict[str, Any]], Any]
+
+_log = logging.getLogger("modelwire")
+
+
+class Hearing:
+    """Takes in the notifications of one client.
+
+    Args:
+        on_log: Called with each log message.
+        on_notification: Called with method and params of each notification.
+    """
+
+    def __init__(self, on_log: OnLog | None, on_notification: OnNotification | None) -> None:
+        self._on_log = on_log
+        self._on_notification = on_notification
+        self.listenings: set[Listening] = set()
+        self.subscribed: set[str] = set()
+        """The URIs that the user subscribed to by hand; no `Listening` takes them back."""
+
+    @property
+    def wants_logs(self) -> bool:
+        """Whether somebody is there for log messages."""
+        return self._on_log is not None
+
+    def hear(self, connection: Connection, notification: Notification) -> None:
+        """Hand a notification on."""
+        params = Raw(b"{}") if notification.params is UNSET else notification.params
+        for listening in list(self.listenings):
+            _guarded(notification.method, lambda listening=listening: listening.hear(notification.method, params))
+        if notification.method == "notifications/message" and self._on_log is not None:
+            _guarded(notification.method, lambda: self._hear_log(connection, params))
+        if self._on_notification is not None:
+            _guarded(notification.method, lambda: self._hear_any(connection, notification.method, params))
+
+    def lost(self, why: Exception) -> None:
+        """End every listening: nothing more will come."""
+        for listening in list(self.listenings):
+            listening.finish(why)
+
+    def followed_elsewhere(self, uri: str, listening: Listening) -> bool:
+        """Whether somebody else than ``listening`` has subscribed to a resource."""
+        return uri in self.subscribed or any(
+            other is not listening and uri in other.subscribed for other in self.listenings
+        )
+
+    def _hear_log(self, connection: Connection, params: Raw) -> None:
+        message = wire.decode(params, t.LoggingMessageNotificationParams)
+        if self._on_log is not None:
+            _tell(connection, self._on_log(message))
+
+    def _hear_any(self, connection: Connection, method: str, params: Raw) -> None:
+        found: Any = msgspec.json.decode(params)
+        if not isinstance(found, dict):
+            raise wire.WireError("params must be an object")
+        if self._on_notification is not None:
+            _tell(connection, self._on_notification(method, cast("dict[str, Any]", found)))
+
+
+def _tell(connection: Connection, told: Any) -> None:
+    if inspect.isawaitable(told):
+        connection.follow(told)
+
+
+def _guarded(method: str, hand_on: Callable[[], None]) -> None:
+    try:
+        hand_on()
+    except (wire.WireError, msgspec.MsgspecError, RecursionError) as error:
+        _log.warning("a malformed %s was dropped: %s", method, error)
+    except Exception:
+        _log.exception("a callback failed on %s", method)

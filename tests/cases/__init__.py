@@ -1,0 +1,1 @@
+"""Faults that people met elsewhere, each as a test named after the right behaviour."""

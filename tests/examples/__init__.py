@@ -1,0 +1,1 @@
+"""Tests of the programs in `examples`, run as a user would run them."""
