@@ -74,10 +74,18 @@ class InvalidFrame(ModelwireError):
         id: The id as JSON, where one could be read.
         key: Its value.
         answerable: False for what looks like a response: answering an answer would start a loop.
+        request: True for what looks like a request and nothing else: its id is the peer's, and never one of ours.
     """
 
     def __init__(
-        self, code: int, reason: str, *, id: bytes | None = None, key: IdKey | None = None, answerable: bool = True
+        self,
+        code: int,
+        reason: str,
+        *,
+        id: bytes | None = None,
+        key: IdKey | None = None,
+        answerable: bool = True,
+        request: bool = False,
     ) -> None:
         super().__init__(reason)
         self.code = code
@@ -85,6 +93,7 @@ class InvalidFrame(ModelwireError):
         self.id = id
         self.key = key
         self.answerable = answerable
+        self.request = request
 
 
 Message: TypeAlias = Request | Notification | Response | ErrorResponse
@@ -216,9 +225,17 @@ def _error(envelope: _Envelope, key: IdKey | None, error: Raw) -> ErrorResponse:
 
 
 def _invalid(envelope: _Envelope, key: IdKey | None, reason: str) -> InvalidFrame:
-    response = envelope.method is UNSET and not (envelope.result is UNSET and envelope.error is UNSET)
+    called = envelope.method is not UNSET
+    answered = not (envelope.result is UNSET and envelope.error is UNSET)
     id_ = None if key is None or envelope.id is UNSET else bytes(envelope.id)
-    return InvalidFrame(INVALID_REQUEST, reason, id=id_, key=key, answerable=not response)
+    return InvalidFrame(
+        INVALID_REQUEST,
+        reason,
+        id=id_,
+        key=key,
+        answerable=called or not answered,
+        request=called and not answered and id_ is not None,
+    )
 
 
 def _key(raw: bytes) -> IdKey | None:
@@ -237,10 +254,15 @@ def _odd(frame: bytes, error: Exception) -> Batch:
     """Return the batch in the frame, or say what the frame is instead."""
     first = frame[:64].lstrip()[:1]
     if isinstance(error, msgspec.ValidationError):
-        if first != b"[":
+        # msgspec looks no further than the first byte here, so whether the rest is JSON is still to be seen.
+        try:
+            items = _decode_items(frame) if first == b"[" else _decode_any(frame)
+        except (msgspec.MsgspecError, RecursionError) as broken:
+            error = broken
+        else:
+            if first == b"[":
+                return Batch([_item(bytes(item)) for item in items])
             raise InvalidFrame(INVALID_REQUEST, "a message must be a JSON object") from None
-        items = _decode_items(frame)
-        return Batch([_item(bytes(item)) for item in items])
     raise InvalidFrame(PARSE_ERROR, f"not JSON: {_syntax(frame, error)}", **_recover(frame)) from None
 
 
@@ -334,10 +356,12 @@ def _recover(frame: bytes) -> dict[str, Any]:
     The right call can then be answered, or fail, at once. A frame that is cut off has no trustworthy id.
     """
     if len(frame) > _RECOVER_LIMIT:
-        return {}
+        return peek(frame)
     try:
         found: Any = json.loads(frame.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
+    except RecursionError:
+        return peek(frame)
+    except ValueError:
         return {}
     if not isinstance(found, dict) or "id" not in found:
         return {}
@@ -348,7 +372,41 @@ def _recover(frame: bytes) -> dict[str, Any]:
         id_ = _encode(key)
     except (msgspec.MsgspecError, ValueError, OverflowError):
         return {}
-    return {"id": id_, "key": key, "answerable": "method" in found}
+    called = "method" in found
+    answered = "result" in found or "error" in found
+    return {"id": id_, "key": key, "answerable": called, "request": called and not answered}
+
+
+_TOKEN = re.compile(rb'[\s,:]*(?:([\[{])|([\]}])|("(?:[^"\\]|\\.)*")|([^\s,:\[\]{}"]+))', re.DOTALL)
+
+
+def peek(head: bytes) -> dict[str, Any]:
+    """Look for the id in the beginning of a frame that is too large, or too deep, to be read.
+
+    Returns:
+        Arguments for `InvalidFrame`: ``id``, ``key`` and ``answerable``; empty when there is no id to be seen.
+    """
+    depth = 0
+    member = b""
+    found: dict[str, Any] = {}
+    for match in _TOKEN.finditer(head[:4096]):
+        opening, closing, text, other = match.groups()
+        if opening:
+            depth += 1
+            member = b"" if depth == 1 else member
+        elif closing:
+            depth -= 1
+            member = b""
+        elif depth == 1 and not member and text:
+            member = text
+            if member in (b'"result"', b'"error"'):
+                found["answerable"] = False
+        elif depth == 1:
+            key = _key(text or other) if member == b'"id"' else None
+            if key is not None:
+                found |= {"id": text or other, "key": key}
+            member = b""
+    return found if "key" in found else {}
 
 
 def encode_id(key: IdKey) -> bytes:

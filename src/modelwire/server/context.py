@@ -12,12 +12,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
-from modelwire.errors import ConfigError
+from modelwire.errors import ConfigError, ProtocolViolation
 from modelwire.protocol import wire
 from modelwire.protocol.jsonrpc import IdKey
+from modelwire.protocol.methods import METHODS
 from modelwire.protocol.revisions import LATEST
-from modelwire.protocol.types import LOGGING_LEVELS, LoggingLevel, LoggingMessageNotificationParams
+from modelwire.protocol.types import (
+    LOGGING_LEVELS,
+    LoggingLevel,
+    LoggingMessageNotificationParams,
+    Received,
+    RequestParams,
+)
 from modelwire.rpc.call import Call
 from modelwire.rules.session import Peer
 
@@ -65,7 +73,10 @@ class Context:
     @property
     def meta(self) -> dict[str, Any]:
         """The request's ``_meta``, empty when it has none."""
-        return getattr(self._call.params, "meta", {})
+        params = self._call.params
+        if isinstance(params, Raw):  # a method of the user's own
+            params = wire.decode(params, RequestParams)
+        return params.meta
 
     @property
     def cancelled(self) -> bool:
@@ -111,8 +122,12 @@ class Context:
         encoded = None if params is None else wire.encode(dict(params), LATEST)
         _on_loop(self._call, Call.notify, method, encoded)
 
-    async def request(self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = 60) -> Any:
-        """Send the client a request and return its result as a dict; handshake revisions only.
+    async def request(
+        self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = 60
+    ) -> Received:
+        """Send the client a request and return its result; handshake revisions only.
+
+        Whether the client can answer is for the caller to know: see ``peer.capabilities``.
 
         Args:
             method: Such as ``roots/list``.
@@ -122,13 +137,21 @@ class Context:
         Raises:
             ConfigError: The revision has no requests from server to client.
             PeerError: The client answered with an error.
+            ProtocolViolation: Its answer breaks a rule.
             RequestTimeout: It did not answer.
+
+        Returns:
+            The result, typed for methods of the protocol; ``.raw`` has it as it came.
         """
         call = self._call
         if not call.peer.revision.server_requests:
             raise ConfigError(f"a server sends no requests in {call.peer.revision}; {method} was not sent")
         encoded = None if params is None else wire.encode(dict(params), LATEST)
-        return msgspec.json.decode(await call.connection.request(method, encoded, timeout=timeout))
+        raw = await call.connection.request(method, encoded, timeout=timeout)
+        try:
+            return wire.decode_result(raw, METHODS.get(method), call.peer.revision)
+        except wire.WireError as error:
+            raise ProtocolViolation(f"the client's answer to {method} is invalid: {error}", bytes(raw)) from None
 
     def expire(self, reason: str) -> None:
         """Note that the time is up, so that a sync function can see it. For the server's own use."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
@@ -228,8 +228,12 @@ class Features:
 
         async def handle(call: Call) -> Any:
             params = _members(call.params)
-            result = function(*(params, Context(call))[:takes])
-            return await result if inspect.isawaitable(result) else result
+            params.pop("_meta", None)  # ctx.meta has it
+            result: Any = function(*(params, Context(call))[:takes])
+            result = await result if inspect.isawaitable(result) else result
+            if result is not None and not isinstance(result, dict | msgspec.Struct):
+                raise TypeError(f"the handler of {name} returned a {type(result).__name__}; a result is an object")
+            return cast(Any, result)
 
         self.routes[name] = Route(method, handle, None)
 

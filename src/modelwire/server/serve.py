@@ -41,7 +41,7 @@ async def _open(server: Server, endpoint: Any) -> MessageStream:
     if endpoint is None:
         from modelwire.transports.stdio import open_stdio
 
-        stream = await open_stdio()
+        stream = await open_stdio(max_message=server.max_message)
         if stream.is_terminal:
             _greet(server)
         return stream

@@ -19,6 +19,7 @@ from modelwire.protocol.revisions import LATEST
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Dispatcher
 from modelwire.rpc.observer import Observer
+from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
 from modelwire.server import contents
 from modelwire.server.context import Context
 from modelwire.server.features import Features
@@ -52,6 +53,7 @@ class Server:
         extensions: Extensions supported, by identifier, with their settings (2026-07-28).
         experimental: Non-standard capabilities to declare.
         max_workers: How many sync functions may run at once, each in a thread.
+        max_message: The longest message that is accepted, in bytes; 64 MiB by default.
         observers: Who watches the frames of every connection.
 
     Example:
@@ -82,6 +84,7 @@ class Server:
         extensions: dict[str, dict[str, Any]] | None = None,
         experimental: dict[str, dict[str, Any]] | None = None,
         max_workers: int = 32,
+        max_message: int = DEFAULT_MAX_MESSAGE,
         observers: Sequence[Observer] = (),
     ) -> None:
         if page_size is not None and page_size < 1:
@@ -96,6 +99,7 @@ class Server:
         )
         self.observers = list(observers)
         self.announce_lists = announce_lists
+        self.max_message = max_message
         self._pool = WorkerPool(max_workers)
         identity = wire.encode(self.info, LATEST)
         self.features = Features(
