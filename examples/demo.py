@@ -9,8 +9,8 @@ with status 1 when a step does not show what its heading promises. Plain when pi
 from __future__ import annotations
 
 import asyncio
+import io
 import json
-import os
 import re
 import sys
 import time
@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from modelwire import Client, InvalidParams, ModelwireError, Observer, ResourceUpdated, types
+from modelwire.cli.wire_view import WireView, wants_colour
 
 SERVER = Path(__file__).with_name("time_server.py")
 LOG = "file:///internal/server_log.txt"
 ECHO_AFTER = "2"
 SECONDS_PER_REVISION = 12
 THE_TIME = re.compile(r"当前系统时间是：\d{4}/[1-9]\d?/[1-9]\d? \d\d:\d\d:\d\d")
-COLOURED = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 TUTORIAL = "2024-11-05"
 REVISIONS = {
@@ -48,7 +48,7 @@ def expect(shown: bool, what: str) -> None:
 
 
 def say(text: str, style: str = "") -> None:
-    print(f"\x1b[{style}m{text}\x1b[0m" if style and COLOURED else text, flush=True)
+    print(f"\x1b[{style}m{text}\x1b[0m" if style and wants_colour(sys.stdout) else text, flush=True)
 
 
 class Seen(Observer):
@@ -69,14 +69,6 @@ class Seen(Observer):
         return ("in", method) in self._methods
 
 
-class WireView(Observer):
-    def __init__(self, out: Any) -> None:
-        pass
-
-    def frame(self, direction: Direction, frame: bytes) -> None:
-        print("  " + ("<-" if direction == "in" else "->"), frame.decode())
-
-
 class Tour:
     """One walk through the protocol, under one revision."""
 
@@ -91,7 +83,7 @@ class Tour:
             revision=revision,
             polite_shutdown=self.tutorial,
             on_log=self.logs.append,
-            observers=[WireView(sys.stdout), self.seen],
+            observers=[WireView(sys.stdout, limit=None), self.seen],
         )
         self._listening = AsyncExitStack()
         self._new_tools: Any = None
@@ -216,9 +208,7 @@ class Tour:
         await self.client.close()
         expect(not self.tutorial or (self.seen.sent("shutdown") and self.seen.sent("exit")), "shutdown and exit")
         expect(self.client.exit_code == 0, "a server that ends by itself, with status 0")
-        say(
-            f"  The server ended with status {self.client.exit_code}. On stderr it had said: {self.client.stderr.strip()}"
-        )
+        say(f"  The server ended with status 0. On its stderr was: {self.client.stderr.strip()}")
 
     async def _log_text(self) -> str:
         parts = (await self.client.read_resource(LOG)).contents
@@ -252,4 +242,6 @@ def chosen(arguments: Sequence[str]) -> Sequence[str]:
 
 
 if __name__ == "__main__":
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no Chinese
     sys.exit(asyncio.run(main(chosen(sys.argv[1:]))))

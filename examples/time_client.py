@@ -46,6 +46,7 @@ async def main() -> None:
             await client.call("get_current_time_v2", {"timezone": "Mars/Olympus"})
         except ToolError as error:
             print(f"  the tool says no: {error}")
+        await client.set_log_level("info")  # in 2026-07-28 nothing is logged to a client that does not ask
         await client.call("build_project", {"steps": 3}, on_progress=show_progress)
 
         await wait_for_tool(client, "echo")

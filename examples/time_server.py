@@ -1,7 +1,7 @@
 """mcp-time-server: a small server that shows tools, a resource, a prompt, progress, cancellation, logs and changes.
 
     python examples/time_server.py [--echo-after SECONDS] [--announce-lists]
-    mw run examples/time_server.py
+    mw run examples/time_server.py                      (imports this file: the options keep their defaults)
 
 A client starts it by itself (`time_client.py` beside this file does); everything is said over standard input and
 output. Importing this file starts nothing: `server` below is ready to be run, or to be given to a `Client` in the same

@@ -40,7 +40,7 @@ TOLERATED = {
 """Closings and announcements that tutorials teach and no revision has; the server's as notifications only."""
 
 PREFIX = "io.modelcontextprotocol/"
-PATIENCE = 20.0
+PATIENCE = 10.0
 """Seconds after which a test that waits for something has failed; nothing is measured with it."""
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,7 +118,7 @@ class Ledger:
         self.frames.append(("client", frame))
         try:
             decoded = json.loads(frame)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         for message in decoded if isinstance(decoded, list) else [decoded]:
             if isinstance(message, dict):
@@ -130,7 +130,9 @@ class Ledger:
         meta = meta if isinstance(meta, dict) else {}
         revision = MODERN if PREFIX + "protocolVersion" in meta else self._session_revision(method, params)
         if "id" in message and isinstance(method, str):
-            self._asked[key_of(message["id"])] = (method, revision)
+            key = key_of(message["id"])
+            if valid or key not in self._asked:  # a duplicate in flight does not take the first one's place
+                self._asked[key] = (method, revision)
             if "progressToken" in meta:
                 self._tokens[key_of(meta["progressToken"])] = revision
         if valid and not self._exempt("client", message):
@@ -139,7 +141,9 @@ class Ledger:
     def _session_revision(self, method: Any, params: Any) -> str:
         if method == "initialize" and isinstance(params, dict) and params.get("protocolVersion") in HANDSHAKE:
             return params["protocolVersion"]
-        return self._agreed or (self.revision if self.revision in HANDSHAKE else HANDSHAKE[-1])
+        if method is not None and self.revision in HANDSHAKE:
+            return self._agreed or self.revision
+        return self._agreed or HANDSHAKE[-1]
 
     def received(self, frame: bytes) -> Any:
         """Note what the server sent, and return it decoded."""
@@ -161,6 +165,8 @@ class Ledger:
                 self._hold(self._revision_of(message), "server", message, None)
             return
         method, revision = self._asked.get(key_of(message.get("id")), (None, self._session_revision(None, None)))
+        if message.get("error", {}).get("code") != -32600:
+            self._asked.pop(key_of(message.get("id")), None)
         if method == "initialize" and "result" in message:
             revision = self._agreed = message["result"].get("protocolVersion", self.revision)
         known = None if method in self.own or method == "shutdown" else method

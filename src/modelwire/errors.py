@@ -158,15 +158,17 @@ class RequestTimeout(LocalError):
         method: The request's method.
         seconds: How long was waited.
         heard: What arrived meanwhile, one clause each.
+        setting: The parameter that was the limit.
     """
 
-    def __init__(self, method: str, seconds: float, heard: Sequence[str] = ()) -> None:
+    def __init__(self, method: str, seconds: float, heard: Sequence[str] = (), setting: str = "timeout") -> None:
         text = f"no answer to {method} within {seconds:g} s"
         text += f"; meanwhile: {'; '.join(heard)}" if heard else "; nothing was heard meanwhile"
-        super().__init__(f"{text}. Pass timeout= to wait longer.")
+        super().__init__(f"{text}. Pass {setting}= to wait longer.")
         self.method = method
         self.seconds = seconds
         self.heard = list(heard)
+        self.setting = setting
 
 
 class RequestCancelled(LocalError):

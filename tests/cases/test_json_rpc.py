@@ -225,9 +225,9 @@ async def test_spellings_of_one_id_are_one_id() -> None:
 async def test_ids_of_both_eras_on_one_connection_share_one_table() -> None:
     server = make_server()
     async with stream_talk(server, "2025-06-18") as talk:
-        await talk.begin_call("wait", {"gate": "a"}, id=8)
-        answer = await talk.answer_to(request(8, "tools/list", MODERN))
-        assert answer["error"]["code"] == -32600
+        first = await talk.begin_call("wait", {"gate": "a"}, id=8)
+        await talk.raw(request(8, "tools/list", MODERN))
+        assert (await first.error())["code"] == -32600
         release(server, "a")
 
 
@@ -281,7 +281,7 @@ async def test_an_invalid_request_is_answered_with_the_id_that_could_be_read(
         await still_works(talk)
 
 
-@pytest.mark.parametrize("params", [5, "x", True, None, []])
+@pytest.mark.parametrize("params", [5, "x", True, []])
 @every_revision
 async def test_params_that_are_no_object_are_refused(revision: str, params: Any) -> None:
     async with session_talk(make_server(), revision) as talk:
@@ -436,8 +436,6 @@ async def test_a_lone_surrogate_costs_at_most_its_own_request(revision: str, val
 )
 @every_revision
 async def test_bad_parameters_are_invalid_params(revision: str, method: str, params: dict[str, Any]) -> None:
-    if method.startswith("completion") and revision == "2024-11-05":
-        pass  # the method is there since the first revision; its capability came later
     server = make_server()
     server.complete("ask", "n")(lambda value: [])
     async with session_talk(server, revision) as talk:

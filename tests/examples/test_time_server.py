@@ -111,7 +111,7 @@ async def test_the_log_grows_with_every_call_and_its_readers_are_told(revision: 
 @on_every_revision
 async def test_echo_appears_later_and_clients_are_told(revision: str) -> None:
     record = Record()
-    async with time_server(revision, "--echo-after", "0.3", record=record) as client:
+    async with time_server(revision, "--echo-after", "1", record=record) as client:
         async with client.listen(tools=True) as events:
             tool = await wait_for_tool(client, "echo", events)
         assert await client.call("echo", {"message": '你好 {"a": 1}'}) == '你好 {"a": 1}'

@@ -96,7 +96,9 @@ class TurnedLoop(asyncio.SelectorEventLoop):
     # ------------------------------------------------------------------ the end
 
     def __enter__(self) -> TurnedLoop:
-        logging.getLogger("modelwire").addHandler(self._errors)
+        logger = logging.getLogger("modelwire")
+        logger.addHandler(self._errors)
+        logger.setLevel(logging.ERROR)  # warnings are what bad input deserves, and thousands of them cost time
         asyncio.set_event_loop(self)
         return self
 
@@ -104,7 +106,9 @@ class TurnedLoop(asyncio.SelectorEventLoop):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         left = [] if kind is not None else self.left_over()
-        logging.getLogger("modelwire").removeHandler(self._errors)
+        logger = logging.getLogger("modelwire")
+        logger.removeHandler(self._errors)
+        logger.setLevel(logging.NOTSET)
         for task in asyncio.all_tasks(self):
             task.cancel()
         try:

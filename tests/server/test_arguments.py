@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelwire.errors import ToolError
+from modelwire.errors import RpcError, ToolError
 from modelwire.server.arguments import Argument, ArgumentErrors, Binder
 
 
@@ -73,9 +73,16 @@ def test_absent_arguments_are_an_empty_object(raw: bytes | None) -> None:
     assert Binder("book", []).values(raw) == ()
 
 
-@pytest.mark.parametrize("text", ["[1]", '"x"', "1", "true", "{", "", '{"a":', "nope", b'{"a":"\xff"}'])
-def test_arguments_that_are_no_object_are_refused(text: str | bytes) -> None:
+@pytest.mark.parametrize("text", ["{", "", '{"a":', "nope", b'{"a":"\xff"}'])
+def test_arguments_that_are_no_json_are_refused(text: str | bytes) -> None:
     assert problems(binder(a=str), text)[0].startswith(("expected a JSON object, got", "a: JSON that cannot be read"))
+
+
+@pytest.mark.parametrize("text", ["[1]", '"x"', "1", "true"])
+def test_arguments_that_are_no_object_are_an_error_of_the_protocol(text: str) -> None:
+    with pytest.raises(RpcError, match="must be an object") as refused:
+        binder(a=str).values(text.encode())
+    assert refused.value.code == -32602
 
 
 @pytest.mark.parametrize("default", [[], {}, object(), Colour.RED, float("nan"), None, 5, "x", Day(datetime.date.min)])

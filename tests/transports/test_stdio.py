@@ -375,3 +375,24 @@ def test_one_interrupt_ends_a_server_that_waits_for_input(stdin: str, stack: Exi
     child.send_signal(signal.SIGINT)
     assert child.wait() == 130
     assert child.stderr.read() == b""
+
+
+def test_streams_that_were_held_and_never_opened_are_given_back() -> None:
+    code = (
+        "import os, sys\nfrom modelwire.transports.stdio import held_stdio\n"
+        "with held_stdio():\n    print('inside')\n    assert os.read(0, 1) == b''\nprint(sys.stdin.read())\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], input=b"kept", capture_output=True)
+    assert (ran.stdout, ran.stderr) == (b"kept\n", b"inside\n")
+
+
+def test_the_first_stream_that_is_opened_takes_what_was_held() -> None:
+    code = (
+        "import asyncio\nfrom modelwire.transports.stdio import held_stdio, open_stdio\n"
+        "async def main():\n"
+        "    with held_stdio():\n        print('inside')\n        stream = await open_stdio()\n"
+        "    await stream.send(await stream.receive())\n    await stream.aclose()\n"
+        "asyncio.run(main())\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], input=b'{"a":1}\n', capture_output=True)
+    assert (ran.stdout, ran.stderr) == (b'{"a":1}\n', b"inside\n")

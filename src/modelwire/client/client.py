@@ -1,33 +1,32 @@
 """`Client`: one server, whatever revision it speaks.
 
 This file holds the public methods. The conversation itself is in `modelwire.client.conversation`, the choice of the era
-in `modelwire.client.connect`, what servers tell unasked in `modelwire.client.listening`.
+in `modelwire.client.connect`, what servers tell unasked in `modelwire.client.hearing` and `listening`.
 """
 
 from __future__ import annotations
 
-import inspect
-import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, cast, overload
 
 import msgspec
 from msgspec import UNSET, Raw
 
+from modelwire.client.answers import unanswered
 from modelwire.client.connect import PROBE_WAIT, Opener
-from modelwire.client.conversation import Conversation
+from modelwire.client.conversation import Conversation, Handler
+from modelwire.client.hearing import Hearing, OnLog, OnNotification
 from modelwire.client.listening import Listening
+from modelwire.client.lists import all_pages
 from modelwire.client.targets import Target
 from modelwire.client.values import arguments_json, prompt_arguments, reference, value_of
-from modelwire.errors import ConfigError, MethodNotFound, ProtocolViolation
-from modelwire.protocol import structured, wire
+from modelwire.errors import ConfigError, ProtocolViolation
+from modelwire.protocol import structured
 from modelwire.protocol import types as t
-from modelwire.protocol.jsonrpc import Notification
 from modelwire.protocol.methods import METHODS
 from modelwire.protocol.revisions import REVISIONS, Revision, by_name
-from modelwire.rpc.call import Call
 from modelwire.rpc.observer import Observer
 from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
 from modelwire.rules.pending import OnProgress
@@ -35,11 +34,6 @@ from modelwire.transports.stderr import StderrTarget
 from modelwire.version import __version__
 
 T = TypeVar("T")
-
-_log = logging.getLogger("modelwire")
-
-MAX_PAGES = 1000
-"""How many pages of one list are followed."""
 
 _DEFAULT: Any = object()
 
@@ -56,8 +50,9 @@ class Client:
         version: Its version; by default modelwire's.
         title: A name for people.
         timeout: Seconds that a request may take without answer or progress; None for no limit.
-        max_timeout: Seconds that a request may take whatever progress comes.
-        connect_timeout: Seconds that opening may take.
+        max_timeout: Seconds that a request may take whatever progress comes; a call with a longer ``timeout`` of its
+            own, or with none, is not cut short by it.
+        connect_timeout: Seconds that opening may take; None for no limit.
         probe_wait: Seconds after which an unanswered ``server/discover`` is joined by ``initialize``.
         env: Environment variables for a command, beside a minimal environment.
         pass_env: Names of variables of this process to hand on.
@@ -65,10 +60,11 @@ class Client:
         stderr: Where a command's stderr goes besides being kept: a file object, or a callable that takes lines.
         max_message: The longest message that is accepted, in bytes.
         on_log: Called with each log message (`LoggingMessageNotificationParams`). May be async, like every callback.
+            Where requests carry the level (2026-07-28), they ask for "info" until `set_log_level` says otherwise.
         on_notification: Called with ``(method, params)`` of each notification.
         handlers: Who answers the server's requests, by method; called with the params as a dict, returns the result.
         capabilities: What to declare; handlers for sampling, roots or elicitation need it.
-        polite_shutdown: Send ``shutdown`` and ``exit`` at the end, which some tutorials teach. Handshake revisions only.
+        polite_shutdown: Send ``shutdown`` and ``exit`` at the end, as some tutorials teach; handshake revisions only.
         observers: Who watches every frame.
 
     Raises:
@@ -93,16 +89,16 @@ class Client:
         title: str | None = None,
         timeout: float | None = 60.0,
         max_timeout: float | None = 600.0,
-        connect_timeout: float = 30.0,
+        connect_timeout: float | None = 30.0,
         probe_wait: float = PROBE_WAIT,
         env: Mapping[str, str] | None = None,
         pass_env: Sequence[str] = (),
         cwd: str | os.PathLike[str] | None = None,
         stderr: StderrTarget | None = None,
         max_message: int = DEFAULT_MAX_MESSAGE,
-        on_log: Callable[[t.LoggingMessageNotificationParams], Any] | None = None,
-        on_notification: Callable[[str, dict[str, Any]], Any] | None = None,
-        handlers: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
+        on_log: OnLog | None = None,
+        on_notification: OnNotification | None = None,
+        handlers: Mapping[str, Handler] | None = None,
         capabilities: t.ClientCapabilities | None = None,
         polite_shutdown: bool = False,
         observers: Sequence[Observer] = (),
@@ -111,55 +107,49 @@ class Client:
         self._max_timeout = max_timeout
         self._connect_timeout = connect_timeout
         self._polite = polite_shutdown
-        self._on_log = on_log
-        self._on_notification = on_notification
-        self.listenings: set[Listening] = set()
-        target_ = Target(
-            target,
-            env=env,
-            pass_env=pass_env,
-            cwd=cwd,
-            stderr=stderr,
-            max_message=max_message,
-            observers=observers,
-        )
-        opener = Opener(
-            t.Implementation(name, version, title=title),
-            capabilities or t.ClientCapabilities(),
-            pinned=_pinned(revision),
-            probe_wait=probe_wait,
-        )
+        self._capabilities = capabilities or t.ClientCapabilities()
+        self._hearing = Hearing(on_log, on_notification)
         self._conversation = Conversation(
-            target_,
-            opener,
-            handlers={method: _answering(handler) for method, handler in (handlers or {}).items()},
-            hear=self._hear,
-            lost=self._lost,
+            Target(
+                target,
+                env=env,
+                pass_env=pass_env,
+                cwd=cwd,
+                stderr=stderr,
+                max_message=max_message,
+                observers=observers,
+            ),
+            Opener(
+                t.Implementation(name, version, title=title),
+                self._capabilities,
+                pinned=_pinned(revision),
+                probe_wait=probe_wait,
+            ),
+            handlers=handlers or {},
+            hearing=self._hearing,
             observers=observers,
         )
-        self._tools: dict[str, t.Tool] = {}
 
     # ------------------------------------------------------------------ opening and closing
 
     async def connect(self) -> Client:
-        """Open the conversation; return the client.
+        """Open the conversation, unless it is open; return the client. After the end, a client can connect again.
 
         Raises:
             ConnectionFailed: It could not be opened; the message says why.
-            ServerExited: The server's process ended; with exit code and the end of its stderr.
+            ConnectionLost: It ended meanwhile. `ServerExited`: the server's process did; with exit code and the end of
+                its stderr.
             RequestTimeout: It took too long.
         """
-        try:
-            await self._conversation.open(self._connect_timeout)
-        except BaseException:
-            await self._conversation.close()
-            raise
+        await self._conversation.open(self._connect_timeout)
         return self
 
     async def close(self) -> None:
-        """Close the conversation, and end the server if this client started it. Any task may, any number of times."""
-        for listening in list(self.listenings):
-            await listening.aclose()
+        """Close the conversation, and end the server if this client started it. Any task may, any number of times.
+
+        Requests that are open fail with `ConnectionLost`; listenings end.
+        """
+        self._hearing.close()
         await self._conversation.close(self._polite)
 
     async def __aenter__(self) -> Client:
@@ -218,9 +208,7 @@ class Client:
         Raises:
             ProtocolViolation: A cursor repeats, or there are more than 1000 pages.
         """
-        tools = [structured.unwrap_tool(tool) for tool in await self._list("tools/list", "tools", timeout)]
-        self._tools = {tool.name: tool for tool in tools}
-        return tools
+        return [structured.unwrap_tool(tool) for tool in await self._list("tools/list", "tools", timeout)]
 
     async def list_resources(self, *, timeout: float | None = _DEFAULT) -> list[t.Resource]:
         """Return every resource, following pages; empty when the server has none to list. See `list_tools`."""
@@ -235,30 +223,14 @@ class Client:
         return await self._list("prompts/list", "prompts", timeout)
 
     async def _list(self, method: str, field: str, timeout: float | None) -> list[Any]:
-        row = METHODS[method]
-        # An opening by -32022 says nothing of capabilities: there, ask and see.
-        declared = self._conversation.opened.capabilities
-        if declared != t.ServerCapabilities() and getattr(declared, cast(str, row.capability)) is None:
+        opened = self._conversation.opened
+        if opened.declared and getattr(opened.capabilities, cast(str, METHODS[method].capability)) is None:
             return []
-        found: list[Any] = []
-        seen: set[str] = set()
-        cursor: str | None = None
-        for _ in range(MAX_PAGES):
-            try:
-                page = cast(Any, await self._typed(method, t.PaginatedRequestParams(cursor=cursor), timeout))
-            except MethodNotFound:
-                return found
-            found += getattr(page, field)
-            # "Clients MUST NOT make decisions on a cursor's value": an empty string is a cursor like any other.
-            cursor = page.next_cursor
-            if cursor is None:
-                return found
-            if cursor in seen:
-                raise ProtocolViolation(
-                    f"the server's {method} repeats the cursor {cursor[:80]!r}: the list has no end"
-                )
-            seen.add(cursor)
-        raise ProtocolViolation(f"the server's {method} has more than {MAX_PAGES} pages")
+
+        async def fetch(cursor: str | None) -> Any:
+            return await self._typed(method, t.PaginatedRequestParams(cursor=cursor), timeout)
+
+        return await all_pages(method, field, fetch)
 
     # ------------------------------------------------------------------ tools
 
@@ -287,12 +259,12 @@ class Client:
             RequestTimeout: No answer came in time; the server is told to stop.
             ConnectionLost: The connection ended.
             ProtocolViolation: The answer breaks a rule.
+            ConfigError: The arguments cannot be sent; or the tool asks for input, which this client does not give by
+                itself.
         """
         encoded = arguments_json(arguments)
         params = t.CallToolRequestParams(name, arguments=UNSET if encoded is None else Raw(encoded))
         result = await self._typed("tools/call", params, timeout, max_timeout, on_progress, meta)
-        if isinstance(result, t.InputRequiredResult):
-            raise ProtocolViolation(f"the tool {name!r} asks for input, and this client declared no way to give any")
         return structured.unwrap_result(cast(t.CallToolResult, result))
 
     @overload
@@ -444,15 +416,21 @@ class Client:
         return cast("dict[str, Any]", result)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        """Send any notification."""
+        """Send any notification.
+
+        Raises:
+            ConnectionLost: The connection has ended.
+        """
         self._conversation.notify(method, None if params is None else dict(params))
 
     async def subscribe(self, uri: str) -> None:
         """Have the server tell of changes of a resource; handshake revisions only. `listen` works on every revision."""
         await self._typed("resources/subscribe", t.SubscribeRequestParams(uri), _DEFAULT)
+        self._hearing.subscribed.add(uri)
 
     async def unsubscribe(self, uri: str) -> None:
         """Take a `subscribe` back; handshake revisions only."""
+        self._hearing.subscribed.discard(uri)
         await self._typed("resources/unsubscribe", t.UnsubscribeRequestParams(uri), _DEFAULT)
 
     def listen(
@@ -466,6 +444,9 @@ class Client:
             resources: The lists of resources and templates.
             uris: Resources to follow.
 
+        What the server does not agree to tell is logged, and missing from the block's ``honoured``. The hints of some
+        tutorials, notifications called ``tools/list`` and the like, count as what they mean.
+
         Example:
             ```
             async with client.listen(tools=True, uris=["file:///log"]) as events:
@@ -473,20 +454,13 @@ class Client:
                     print(event)
             ```
         """
-        return Listening(
-            self,
-            t.SubscriptionFilter(
-                tools_list_changed=tools or None,
-                prompts_list_changed=prompts or None,
-                resources_list_changed=resources or None,
-                resource_subscriptions=list(uris) or None,
-            ),
+        wanted = t.SubscriptionFilter(
+            tools_list_changed=tools or None,
+            prompts_list_changed=prompts or None,
+            resources_list_changed=resources or None,
+            resource_subscriptions=list(uris) or None,
         )
-
-    async def hold_listen(self, wanted: t.SubscriptionFilter, on_sent: Callable[[int], None]) -> Raw:
-        """Send ``subscriptions/listen`` and wait for its end; for `Listening`'s own use."""
-        params = t.SubscriptionsListenRequestParams(wanted)
-        return await self._conversation.request("subscriptions/listen", params, timeout=None, on_sent=on_sent)
+        return Listening(self._conversation, self._hearing, wanted, self.timeout)
 
     # ------------------------------------------------------------------ inside
 
@@ -499,8 +473,15 @@ class Client:
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> t.Received:
+        row = METHODS[method]
+        if not row.sent_by("client", self.revision):
+            raise ConfigError(f"{method} does not exist in {self.revision}, which the server speaks")
         raw = await self._raw(method, params, timeout, max_timeout, on_progress, meta)
-        return self._conversation.decode(raw, METHODS.get(method))
+        result = self._conversation.decode(raw, row)
+        if isinstance(result, t.InputRequiredResult):
+            name = "" if row.name_field is None else getattr(params, row.name_field)
+            raise unanswered(method, name, result, self._capabilities)
+        return result
 
     async def _raw(
         self,
@@ -511,44 +492,13 @@ class Client:
         on_progress: OnProgress | None,
         meta: Mapping[str, Any] | None,
     ) -> Raw:
-        try:
-            return await self._conversation.request(
-                method,
-                params,
-                timeout=self.timeout if timeout is _DEFAULT else timeout,
-                max_timeout=self._max_timeout if max_timeout is _DEFAULT else max_timeout,
-                on_progress=on_progress,
-                meta=meta,
-            )
-        except wire.WireError as error:
-            raise ConfigError(f"{method} was not sent: {error}") from None
-
-    def _hear(self, notification: Notification) -> None:
-        for listening in list(self.listenings):
-            listening.hear(notification)
-        if notification.method == "notifications/message" and self._on_log is not None:
-            self._hear_log(notification)
-        if self._on_notification is not None:
-            params = {} if notification.params is UNSET else msgspec.json.decode(notification.params)
-            self._tell(self._on_notification(notification.method, params))
-
-    def _hear_log(self, notification: Notification) -> None:
-        raw = Raw(b"{}") if notification.params is UNSET else notification.params
-        try:
-            message = wire.decode(raw, t.LoggingMessageNotificationParams)
-        except wire.WireError as error:
-            _log.warning("a malformed log message was dropped: %s", error)
-            return
-        assert self._on_log is not None
-        self._tell(self._on_log(message))
-
-    def _tell(self, told: Any) -> None:
-        if inspect.isawaitable(told):
-            self._conversation.follow(told)
-
-    def _lost(self, why: Exception) -> None:
-        for listening in list(self.listenings):
-            listening.finish(why)
+        seconds = self.timeout if timeout is _DEFAULT else timeout
+        if max_timeout is _DEFAULT:
+            limit = self._max_timeout
+            max_timeout = None if seconds is None or limit is None else max(seconds, limit)
+        return await self._conversation.request(
+            method, params, timeout=seconds, max_timeout=max_timeout, on_progress=on_progress, meta=meta
+        )
 
 
 def _pinned(revision: str | None) -> Revision | None:
@@ -558,11 +508,3 @@ def _pinned(revision: str | None) -> Revision | None:
     if found is None:
         raise ConfigError(f"unknown revision {revision!r}; known are {', '.join(r.name for r in REVISIONS)}")
     return found
-
-
-def _answering(handler: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any], Call], Any]:
-    async def answer(params: dict[str, Any], call: Call) -> Any:
-        result = handler(params)
-        return await result if inspect.isawaitable(result) else result
-
-    return answer

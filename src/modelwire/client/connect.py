@@ -1,13 +1,14 @@
 """Opening a conversation: which era the server speaks, and on which revision both agree.
 
     probe with server/discover  ── DiscoverResult ──────────────▶ per-request, newest common revision
-                                ── -32022 with ``supported`` ───▶ per-request, newest common revision
+                                ── -32022 with ``supported`` ───▶ newest common revision
                                 ── any other error ─────────────▶ initialize on the same connection
+                                ── an error without an id ──────▶ initialize too; whichever answers first
                                 ── nothing for 5 s ─────────────▶ initialize too; whichever answers first
                                 ── the process ends ────────────▶ started again, initialize only
 
 "The fallback MUST NOT be keyed to one specific error code" (2026-07-28, basic/transports/stdio). This module decides
-the era once, and nothing after it asks again.
+the era once, and nothing after it asks again. It opens no stream and starts no process.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from modelwire.errors import (
     HEADER_MISMATCH,
     MISSING_CAPABILITY,
     ConnectionFailed,
-    ConnectionLost,
     PeerError,
+    ProtocolViolation,
     RequestTimeout,
     UnsupportedRevision,
 )
@@ -40,6 +41,8 @@ _log = logging.getLogger("modelwire")
 PROBE_WAIT = 5.0
 """Seconds that a probe is waited for before ``initialize`` goes out as well."""
 
+_SPOKEN = ", ".join(revision.name for revision in REVISIONS)
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -50,14 +53,14 @@ class Opened:
         capabilities: What the server can do.
         info: Who it says it is, if it does.
         instructions: How it wants to be used.
-        supported: The per-request revisions that it offers.
+        declared: Whether the server has said what it can do; otherwise ask and see.
     """
 
     revision: Revision
     capabilities: t.ServerCapabilities
-    info: t.Implementation | None
-    instructions: str | None
-    supported: tuple[str, ...] = ()
+    info: t.Implementation | None = None
+    instructions: str | None = None
+    declared: bool = True
 
 
 class Opener:
@@ -79,27 +82,38 @@ class Opener:
         probe_wait: float = PROBE_WAIT,
     ) -> None:
         self._info = info
-        self._capabilities = capabilities
+        self.capabilities = capabilities
         self._pinned = pinned
         self._probe_wait = probe_wait
         self.legacy = pinned is not None and pinned.handshake
         """Set once the server is known to speak handshake revisions only; the probe is then left out."""
         self._stray: asyncio.Future[PeerError] | None = None
+        self._strays: list[str] = []
+
+    @property
+    def may_fall_back(self) -> bool:
+        """Whether ``initialize`` is worth trying once the probe has failed."""
+        return self._pinned is None and not self.legacy
+
+    def forget(self) -> None:
+        """Find out anew: "re-probing if the cached assumption later fails" (2026-07-28, basic/versioning)."""
+        self.legacy = self._pinned is not None and self._pinned.handshake
 
     def request_meta(self, revision: Revision) -> dict[str, Any]:
         """Return the ``_meta`` that every request of a per-request revision carries."""
         return {
             PROTOCOL_VERSION: revision.name,
             CLIENT_INFO: Raw(wire.encode(self._info, revision)),
-            CLIENT_CAPABILITIES: Raw(wire.encode(self._capabilities, revision)),
+            CLIENT_CAPABILITIES: Raw(wire.encode(self.capabilities, revision)),
         }
 
     def stray_error(self, error: PeerError) -> None:
         """Take an error that names no request: some servers answer what they do not know so, the probe first of all."""
+        self._strays.append(f"an error that names no request: {error}")
         if self._stray is not None and not self._stray.done():
             self._stray.set_result(error)
 
-    async def open(self, connection: Connection, timeout: float) -> Opened:
+    async def open(self, connection: Connection, timeout: float | None) -> Opened:
         """Open the conversation.
 
         Args:
@@ -111,51 +125,55 @@ class Opener:
             ConnectionLost: The connection ended meanwhile.
             RequestTimeout: It took too long.
         """
+        self._strays.clear()
         try:
             async with asyncio.timeout(timeout):
                 return await self._open(connection)
         except TimeoutError:
-            what = "initialize" if self.legacy else "server/discover and initialize"
-            raise RequestTimeout(what, timeout, ["the server said nothing that opens a conversation"]) from None
+            what = "initialize" if self.legacy else "server/discover"
+            heard = [*self._strays[-3:], *connection.noticed(0)]
+            raise RequestTimeout(what, timeout or 0, heard, "connect_timeout") from None
 
     async def _open(self, connection: Connection) -> Opened:
         if self.legacy:
-            return await self._initialize(connection)
-        probe = asyncio.ensure_future(self._probe(connection, self._pinned or LATEST))
+            return self._greeted(connection, await self._initialize(connection))
         if self._pinned is not None:
-            return await _or_fail(probe, self._pinned)
+            return await self._only(connection, self._pinned)
         self._stray = asyncio.get_running_loop().create_future()
+        probe = asyncio.create_task(self._probe(connection, LATEST))
         try:
             await asyncio.wait([probe, self._stray], timeout=self._probe_wait, return_when=asyncio.FIRST_COMPLETED)
-            if probe.done():
-                opened = _probed(probe)
-                return opened if opened is not None else await self._fallen_back(connection)
-            if self._stray.done():
-                return await self._fallen_back(connection)
-            return await self._race(connection, probe)
+            if not probe.done():
+                return await self._race(connection, probe, 0.0 if self._stray.done() else self._probe_wait)
+            opened = _probed(probe)
+            if opened is not None:
+                return opened
+            self.legacy = True
+            return self._greeted(connection, await self._initialize(connection))
         finally:
             self._stray = None
-            probe.cancel()
+            _drop(probe)
 
-    async def _fallen_back(self, connection: Connection) -> Opened:
-        self.legacy = True
-        return await self._initialize(connection)
+    async def _race(self, connection: Connection, probe: asyncio.Task[Opened], patience: float) -> Opened:
+        """The probe is unanswered: the server is slow, or ignores what it does not know. Ask both ways.
 
-    async def _race(self, connection: Connection, probe: asyncio.Task[Opened]) -> Opened:
-        """The probe is unanswered: the server is slow, or ignores what it does not know. Ask both ways."""
-        handshake = asyncio.ensure_future(self._initialize(connection))
+        Args:
+            connection: The connection.
+            probe: What waits for the answer to ``server/discover``.
+            patience: How long to wait for that answer once ``initialize`` was refused.
+        """
+        handshake = asyncio.create_task(self._initialize(connection))
         try:
-            waiting: set[asyncio.Task[Opened]] = {probe, handshake}
-            while waiting:
-                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                if probe in done and (opened := _probed(probe)) is not None:
-                    return opened
-                if handshake in done and (handshake.exception() is None or not waiting):
-                    self.legacy = True
-                    return handshake.result()
-            return handshake.result()
+            await asyncio.wait([probe, handshake], return_when=asyncio.FIRST_COMPLETED)
+            if not probe.done() and handshake.exception() is not None:
+                await asyncio.wait([probe], timeout=patience)
+            if probe.done() and (opened := _probed(probe)) is not None:
+                return opened
+            opened = await handshake
+            self.legacy = True
+            return self._greeted(connection, opened)
         finally:
-            handshake.cancel()
+            _drop(handshake)
 
     async def _probe(self, connection: Connection, revision: Revision) -> Opened:
         params = wire.with_meta(b"{}", self.request_meta(revision))
@@ -165,33 +183,62 @@ class Opener:
         result = wire.decode_result(raw, method, revision)
         assert isinstance(result, t.DiscoverResult)
         return Opened(
-            _common(result.supported_versions, revision),
-            result.capabilities,
-            server_info(result),
-            result.instructions,
-            tuple(result.supported_versions),
+            _common(result.supported_versions, revision), result.capabilities, server_info(result), result.instructions
         )
 
+    async def _only(self, connection: Connection, pinned: Revision) -> Opened:
+        try:
+            return await self._probe(connection, pinned)
+        except (PeerError, ProtocolViolation, wire.WireError) as error:
+            raise ConnectionFailed(f"the server does not speak {pinned}: {error}{_offers(error)}") from error
+
     async def _initialize(self, connection: Connection) -> Opened:
-        wanted = self._pinned if self._pinned is not None and self._pinned.handshake else LATEST_HANDSHAKE
-        params = wire.encode(t.InitializeRequestParams(wanted.name, self._capabilities, self._info), wanted)
+        wanted = self._pinned or LATEST_HANDSHAKE
+        try:
+            result = await self._initialized(connection, wanted)
+        except PeerError as error:
+            other = None if self._pinned is not None else _named(error)
+            if other is None:
+                raise _refused(error) from error
+            # It answers an unknown version with an error that lists the versions it knows (2025-11-25,
+            # basic/lifecycle, Error Handling), where others answer with one of them.
+            try:
+                result = await self._initialized(connection, other)
+            except PeerError as again:
+                raise _refused(again) from again
+        return Opened(
+            self._agreed(result.protocol_version), result.capabilities, result.server_info, result.instructions
+        )
+
+    async def _initialized(self, connection: Connection, wanted: Revision) -> t.InitializeResult:
+        params = wire.encode(t.InitializeRequestParams(wanted.name, self.capabilities, self._info), wanted)
         method = METHODS["initialize"]
         try:
             raw = await connection.request(method.name, params, timeout=None, cancellable=False)
-        except PeerError as error:
-            raise ConnectionFailed(f"the server refuses to open a conversation: {error}") from error
-        result = wire.decode_result(raw, method, wanted)
+            result = wire.decode_result(raw, method, wanted)
+        except (ProtocolViolation, wire.WireError) as error:
+            raise ConnectionFailed(f"the server's answer to initialize is invalid: {error}") from error
         assert isinstance(result, t.InitializeResult)
-        revision = by_name(result.protocol_version)
-        if revision is None or not revision.handshake or (self._pinned is not None and revision is not self._pinned):
+        return result
+
+    def _agreed(self, name: str) -> Revision:
+        revision = by_name(name)
+        if self._pinned is not None and revision is not self._pinned:
+            raise ConnectionFailed(
+                f"the server offers revision {name!r}; this client was asked for {self._pinned}. "
+                "Leave revision= out to take what the server offers"
+            )
+        if revision is None or not revision.handshake:
             # "If the client does not support the version in the server's response, it SHOULD disconnect."
             raise ConnectionFailed(
-                f"the server offers revision {result.protocol_version!r}; this client was asked for {wanted}"
-                if self._pinned is not None
-                else f"the server offers revision {result.protocol_version!r}, which this client does not speak"
+                f"the server offers revision {name!r}, which cannot be opened with initialize here; "
+                f"this client speaks {_SPOKEN}"
             )
+        return revision
+
+    def _greeted(self, connection: Connection, opened: Opened) -> Opened:
         connection.notify("notifications/initialized")
-        return Opened(revision, result.capabilities, result.server_info, result.instructions)
+        return opened
 
 
 def _probed(probe: asyncio.Task[Opened]) -> Opened | None:
@@ -208,9 +255,9 @@ def _probed(probe: asyncio.Task[Opened]) -> Opened | None:
         return _unsupported(error)
     if isinstance(error, PeerError):
         if error.code in (HEADER_MISMATCH, MISSING_CAPABILITY):
-            raise ConnectionFailed(f"the server refuses to open a conversation: {error}") from error
+            raise _refused(error) from error
         return None
-    if isinstance(error, wire.WireError):
+    if isinstance(error, wire.WireError | ProtocolViolation):
         _log.warning("the answer to server/discover was not understood (%s); trying initialize", error)
         return None
     raise error
@@ -219,38 +266,58 @@ def _probed(probe: asyncio.Task[Opened]) -> Opened | None:
 def _unsupported(error: UnsupportedRevision) -> Opened | None:
     offered = [revision for revision in reversed(REVISIONS) if revision.name in error.supported]
     if not offered:
-        raise ConnectionFailed(
-            f"no common revision: the server offers {', '.join(error.supported)}, "
-            f"this client speaks {', '.join(r.name for r in REVISIONS)}"
-        ) from error
+        raise ConnectionFailed(f"no common revision{_offers(error)}; this client speaks {_SPOKEN}") from error
     if offered[0].handshake:
-        return None  # it named only revisions that are opened with initialize
-    return Opened(offered[0], t.ServerCapabilities(), None, None, tuple(error.supported))
+        return None  # what both speak is opened with initialize
+    return Opened(offered[0], t.ServerCapabilities(), declared=False)
 
 
 def _common(supported: list[str], wanted: Revision) -> Revision:
     if wanted.name in supported:
         return wanted
-    for revision in reversed(REVISIONS):
-        if revision.name in supported and not revision.handshake:
+    offered = [revision for revision in reversed(REVISIONS) if revision.name in supported]
+    for revision in offered:
+        if not revision.handshake:
             return revision
-    raise ConnectionFailed(f"no common revision: the server offers {', '.join(supported) or 'none'}")
+    # "Do not fall back to initialize" once a server has answered server/discover; people may, if they say so.
+    hint = f"; pin revision={offered[0].name!r} to open with initialize" if offered else ""
+    raise ConnectionFailed(
+        f"no common revision: the server answers server/discover and offers {', '.join(supported) or 'none'}{hint}"
+    )
 
 
-async def _or_fail(probe: asyncio.Future[Opened], pinned: Revision) -> Opened:
-    try:
-        opened = await probe
-    except (PeerError, wire.WireError) as error:
-        raise ConnectionFailed(f"the server does not speak {pinned}: {error}") from error
-    if opened.revision is not pinned:
-        raise ConnectionFailed(f"the server does not speak {pinned}; it offers {', '.join(opened.supported)}")
-    return opened
+def _named(error: PeerError) -> Revision | None:
+    """Return the newest handshake revision that an error lists, unless it is the one just asked for."""
+    names = _supported(error)
+    offered = [revision for revision in reversed(REVISIONS) if revision.handshake and revision.name in names]
+    return offered[0] if offered and offered[0] is not LATEST_HANDSHAKE else None
+
+
+def _refused(error: PeerError) -> ConnectionFailed:
+    return ConnectionFailed(f"the server refuses to open a conversation: {error}{_offers(error)}")
+
+
+def _offers(error: Exception) -> str:
+    supported = _supported(error)
+    return f"; it offers {', '.join(supported)}" if supported else ""
+
+
+def _supported(error: Exception) -> list[str]:
+    """Return the revisions that an error lists, whatever its code."""
+    return UnsupportedRevision(error.code, error.message, error.data).supported if isinstance(error, PeerError) else []
+
+
+def _drop(task: asyncio.Task[Any]) -> None:
+    """Give up a task whose outcome no longer matters, and hear it out so that nobody warns of it."""
+    task.cancel()
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 def server_info(result: t.Received) -> t.Implementation | None:
     """Return who the server says it is in a result, if it does.
 
-    2026-07-28 puts it into ``_meta``; drafts of it had it in the body of the discovery, and servers that follow them exist.
+    2026-07-28 puts it into ``_meta``; drafts of it had it in the body of the discovery, and servers that follow those
+    drafts exist.
     """
     found = (result.meta or {}).get(SERVER_INFO)
     if found is None:
@@ -263,4 +330,4 @@ def server_info(result: t.Received) -> t.Implementation | None:
         return None
 
 
-__all__ = ["PROBE_WAIT", "ConnectionLost", "Opened", "Opener", "server_info"]
+__all__ = ["PROBE_WAIT", "Opened", "Opener", "server_info"]

@@ -57,6 +57,13 @@ class Hearing:
         if self._on_notification is not None:
             _guarded(notification.method, lambda: self._hear_any(connection, notification.method, params))
 
+    def close(self) -> None:
+        """End every listening, in order: the client closes."""
+        for listening in list(self.listenings):
+            listening.finish(None)
+        self.listenings.clear()
+        self.subscribed.clear()
+
     def lost(self, why: Exception) -> None:
         """End every listening: nothing more will come."""
         for listening in list(self.listenings):

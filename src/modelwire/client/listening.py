@@ -85,6 +85,8 @@ _decode_uri = msgspec.json.Decoder(_Uri).decode
 _decode_tag = msgspec.json.Decoder(_Tagged).decode
 _decode_cancelled = msgspec.json.Decoder(_Cancelled).decode
 
+MAX_EVENTS = 10_000
+"""How many resources below one that is followed are kept apart for a reader who is slow."""
 UNSUBSCRIBE_SECONDS = 5.0
 """How long the end of a listening waits for the server to note it."""
 
@@ -254,8 +256,9 @@ class Listening:
     def _hear_event(self, method: str, params: Raw) -> None:
         if method == "notifications/resources/updated":
             uri = _decode_uri(params).uri
-            if self._follows(uri):
-                self._put(ResourceUpdated(uri))
+            asked = self._followed(uri)
+            if asked is not None:
+                self._put(ResourceUpdated(uri if len(self._events) < MAX_EVENTS else asked))
         elif method in _LISTS:
             name, event = _LISTS[method]
             if wants(self._wanted, "list", name):
@@ -276,9 +279,9 @@ class Listening:
             self._events[event] = None
             self._news.set()
 
-    def _follows(self, uri: str) -> bool:
+    def _followed(self, uri: str) -> str | None:
         # "sub-resources of the one that the client actually subscribed to" may be named instead (schema)
-        return any(_is_below(uri, asked) for asked in self._wanted.resource_subscriptions or ())
+        return next((asked for asked in self._wanted.resource_subscriptions or () if _is_below(uri, asked)), None)
 
 
 def _is_below(uri: str, asked: str) -> bool:

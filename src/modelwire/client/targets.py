@@ -6,6 +6,7 @@ A target is a command (a list), a Python file, a `Server` in this process, or a 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,14 @@ from typing import Any, cast
 from modelwire.errors import ConfigError, ConnectionFailed
 from modelwire.rpc.message_stream import MessageStream
 from modelwire.rpc.observer import Observer
+from modelwire.transports.memory import memory_pair
 from modelwire.transports.process import spawn
 from modelwire.transports.stderr import StderrTarget
 
+SERVER_SECONDS = 10.0
+"""How long a server in this process may take to end once its client has left; half of it, it gives its own requests."""
+
+_log = logging.getLogger("modelwire")
 _LATER = ("http://", "https://", "ws://", "wss://", "tcp://", "unix://")
 
 
@@ -89,29 +95,36 @@ class Target:
         if hasattr(self._target, "dispatcher"):
             return self._open_memory()
         if self._opened:
-            raise ConnectionFailed(f"{self} was used once; give the client a new stream")
+            raise ConnectionFailed(f"{self} was used once; give a new client a new stream")
         self._opened = True
         return cast(MessageStream, self._target)
 
     def _open_memory(self) -> MessageStream:
-        from modelwire.transports.memory import memory_pair
-
         ours, theirs = memory_pair()
         self._serving = asyncio.create_task(self._target.serve(theirs))
         return ours
 
     async def closed(self) -> None:
         """Wait for what `open` started in this process."""
-        if self._serving is not None:
-            serving, self._serving = self._serving, None
-            await asyncio.wait([serving])
+        serving = self._serving
+        if serving is None:
+            return
+        await asyncio.wait([serving], timeout=SERVER_SECONDS)
+        if not serving.done():
+            _log.warning("%s did not end within %g s; it was cancelled", self, SERVER_SECONDS)
+            serving.cancel()
+            await asyncio.wait([serving], timeout=SERVER_SECONDS)
+        if self._serving is serving:
+            self._serving = None
+            if serving.done() and not serving.cancelled() and (error := serving.exception()) is not None:
+                _log.error("%s failed", self, exc_info=error)
 
 
 def _command(target: Any) -> list[str] | None:
     if isinstance(target, str | Path):
         return _from_string(os.fspath(target))
     if isinstance(target, list | tuple):
-        words: Sequence[Any] = target  # pyright: ignore[reportUnknownVariableType]
+        words = cast("Sequence[Any]", target)
         if not words or not all(isinstance(word, str | os.PathLike) for word in words):
             raise ConfigError(f"a command is a list of strings, such as ['python', 'server.py'], not {target!r}")
         return [os.fspath(word) for word in words]
@@ -127,6 +140,8 @@ def _from_string(target: str) -> list[str]:
         raise ConfigError(f"{target!r}: this version speaks stdio and in memory only; give a command as a list")
     if not target.endswith(".py"):
         raise ConfigError(f"{target!r} is no .py file; give a command as a list: {target.split()!r}")
-    if not os.path.exists(target):
-        raise ConnectionFailed(f"there is no file {target!r}; the path is taken from {os.getcwd()!r}")
-    return [sys.executable, target]
+    # Whole, since the command may run in another folder.
+    path = os.path.abspath(target)
+    if not os.path.exists(path):
+        raise ConfigError(f"there is no file {target!r}; the path is taken from {os.getcwd()!r}")
+    return [sys.executable, path]

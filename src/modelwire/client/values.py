@@ -34,6 +34,7 @@ def value_of(result: t.CallToolResult, returns: Any) -> Any:
     Raises:
         ToolError: The tool failed.
         ProtocolViolation: The value is not of the type.
+        ConfigError: Nothing can be converted to the type.
     """
     if result.is_error:
         raise ToolError(text_of(result.content) or "the tool failed and said nothing", result.content)
@@ -43,22 +44,34 @@ def value_of(result: t.CallToolResult, returns: Any) -> Any:
     if not result.content or not all(isinstance(block, t.TextContent) for block in result.content):
         return None if not result.content else result.content
     text = text_of(result.content)
-    if returns is None or returns is str:
-        return text
+    return text if returns is None or returns is str else _read(text, returns)
+
+
+def _read(text: str, returns: Any) -> Any:
+    """Read a tool's text as JSON of a type, or else as a string that the type takes: a date, a name of an enum."""
     try:
-        return msgspec.json.decode(text.encode(), type=returns)
+        return _decoded(text.encode(), returns)
     except msgspec.MsgspecError as error:
-        raise ProtocolViolation(f"the tool's text is no JSON of {returns!r} ({error})", text.encode()) from None
+        try:
+            return msgspec.convert(text, returns)
+        except msgspec.MsgspecError:
+            raise ProtocolViolation(f"the tool's text is no {returns!r} ({error})", text.encode()) from None
 
 
 def _converted(value: Any, returns: Any) -> Any:
+    # By way of JSON: a date or a UUID is a string there.
+    encoded = msgspec.json.encode(value)
     try:
-        # From JSON, not from Python values: a date or a UUID is a string there.
-        return msgspec.json.decode(msgspec.json.encode(value), type=returns)
+        return _decoded(encoded, returns)
     except msgspec.MsgspecError as error:
-        raise ProtocolViolation(
-            f"the tool's result is not of type {returns!r} ({error})", msgspec.json.encode(value)
-        ) from None
+        raise ProtocolViolation(f"the tool's result is no {returns!r} ({error})", encoded) from None
+
+
+def _decoded(encoded: bytes, returns: Any) -> Any:
+    try:
+        return msgspec.json.decode(encoded, type=returns)
+    except TypeError as error:
+        raise ConfigError(f"returns={returns!r} is no type that a result can be converted to: {error}") from None
 
 
 def arguments_json(arguments: Mapping[str, Any] | None) -> bytes | None:
@@ -76,13 +89,20 @@ def arguments_json(arguments: Mapping[str, Any] | None) -> bytes | None:
 
 
 def prompt_arguments(arguments: Mapping[str, Any] | None) -> dict[str, str] | None:
-    """Return a prompt's arguments as strings, which is all that the wire has for them: JSON for what is no string."""
+    """Return a prompt's arguments as strings, which is all that the wire has for them: JSON for what is no string.
+
+    Raises:
+        ConfigError: One cannot be written as JSON.
+    """
     if arguments is None:
         return None
-    return {
-        name: value if isinstance(value, str) else wire.encode(value, LATEST).decode()
-        for name, value in arguments.items()
-    }
+    try:
+        return {
+            name: value if isinstance(value, str) else wire.encode(value, LATEST).decode()
+            for name, value in arguments.items()
+        }
+    except wire.WireError as error:
+        raise ConfigError(f"the arguments cannot be sent: {error}") from None
 
 
 def reference(ref: str | t.PromptReference | t.ResourceTemplateReference) -> Any:

@@ -138,6 +138,7 @@ _decode_any = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 _OPENING_BRACE = ord("{")
+_BACKSLASH = ord("\\")
 _VERSION = b'"2.0"'
 _INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]*)\Z")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -303,7 +304,7 @@ def _checked(frame: bytes) -> bytes:
     if len(frame) > MAX_DEPTH and frame.count(b"[") + frame.count(b"{") > MAX_DEPTH and _too_deep(frame):
         raise InvalidFrame(PARSE_ERROR, f"nested more than {MAX_DEPTH} deep", **_recover(frame))
     # Looking for one byte is much faster than looking for two, and few frames have a backslash.
-    if b"\\" in frame and (b"\\ud" in frame or b"\\uD" in frame):
+    if _BACKSLASH in frame and (b"\\ud" in frame or b"\\uD" in frame):
         return _mended(frame)
     return frame
 

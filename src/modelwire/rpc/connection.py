@@ -11,7 +11,7 @@ import inspect
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -91,7 +91,8 @@ class Connection:
         post: Sends a frame without waiting.
         session: What the peer's handshake established.
         observers: Who watches the frames.
-        answers_invalid: Whether invalid frames are answered. A server does so; a client that did would answer noise.
+        answers_invalid: Whether every invalid frame is answered. A server does so; a client that did would answer noise,
+            and answers only what is a request with a readable id.
     """
 
     def __init__(
@@ -117,6 +118,8 @@ class Connection:
         """Why nothing more will come, once that is so."""
         self.heard: deque[str] = deque(maxlen=64)
         self.heard_count = 0
+        self.dropped_count = 0
+        self._dropped = ""
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.crowded: Callable[..., bool] = _never_crowded
@@ -189,17 +192,18 @@ class Connection:
         if on_sent is not None:
             on_sent(entry.key)
         self._arm(loop)
-        since = self.heard_count
+        since = self.heard_count, self.dropped_count
         try:
             self.post(jsonrpc.encode_request(jsonrpc.encode_id(entry.key), method, params))
             result = await answer
         except BaseException as error:
             self._give_up(entry, error, cancellable)
             if isinstance(error, RequestTimeout):
-                raise RequestTimeout(method, error.seconds, self._heard(entry, since)) from None
+                raise RequestTimeout(method, error.seconds, self._heard(entry, since), error.setting) from None
             raise
-        if self._callbacks:
-            await asyncio.wait(self._callbacks)
+        if entry.telling:
+            # Only this request's own: a callback may well wait for a request that it made itself.
+            await asyncio.wait(entry.telling)
         return result
 
     def _give_up(self, entry: Outgoing, error: BaseException, cancellable: bool) -> None:
@@ -210,15 +214,27 @@ class Connection:
             params = b'{"requestId":%d,"reason":%s}' % (entry.key, msgspec.json.encode(_words(reason)))
             self.post(jsonrpc.encode_notification("notifications/cancelled", params))
 
-    def _heard(self, entry: Outgoing, since: int) -> list[str]:
+    def _heard(self, entry: Outgoing, since: tuple[int, int]) -> list[str]:
+        if entry.progress is None:
+            return self.noticed(*since)
+        done, total = entry.progress
+        return [f"progress {done:g}" + ("" if total is None else f" of {total:g}"), *self.noticed(*since)]
+
+    def noticed(self, heard: int = 0, dropped: int = 0) -> list[str]:
+        """Say what has arrived that answers nothing, one clause each.
+
+        Args:
+            heard: How many notifications had come before.
+            dropped: How many unreadable messages had come before.
+        """
         clauses: list[str] = []
-        if entry.progress is not None:
-            done, total = entry.progress
-            clauses.append(f"progress {done:g}" + ("" if total is None else f" of {total:g}"))
-        count = self.heard_count - since
+        count = self.heard_count - heard
         if count:
             names = sorted(set(list(self.heard)[-count:]))
             clauses.append(f"{count} notification{'s' if count > 1 else ''} ({', '.join(names)})")
+        count = self.dropped_count - dropped
+        if count:
+            clauses.append(f"{count} unreadable message{'s' if count > 1 else ''}, the last one {self._dropped}")
         return clauses
 
     # ------------------------------------------------------------------ in
@@ -316,13 +332,32 @@ class Connection:
             _log.exception("on_progress failed")
             return
         if inspect.isawaitable(told):
-            self.follow(told)
+            task = self.follow(told)
+            entry.telling = entry.telling or set()
+            entry.telling.add(task)
+            task.add_done_callback(entry.telling.discard)
 
-    def follow(self, told: Any) -> None:
+    def follow(self, told: Any) -> asyncio.Future[Any]:
         """Run a callback that turned out to be async; its failure is logged."""
         task = asyncio.ensure_future(told)
         self._callbacks.add(task)
         task.add_done_callback(self._followed)
+        return task
+
+    async def settle_callbacks(self, seconds: float, spared: Collection[asyncio.Future[Any] | None] = ()) -> None:
+        """Wait for async callbacks that still run; cancel those that take longer.
+
+        Args:
+            seconds: How long to wait.
+            spared: Which to leave alone: those that wait for this.
+        """
+        running = self._callbacks.difference(spared)
+        if running:
+            _, late = await asyncio.wait(running, timeout=seconds)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=seconds)
 
     def _followed(self, task: asyncio.Future[Any]) -> None:
         self._callbacks.discard(task)
@@ -346,16 +381,26 @@ class Connection:
 
     def oversized(self, error: FrameTooLarge) -> bytes | None:
         """Take note of a frame that was too long to be read; return the frame that answers it, if any."""
-        return self._invalid(InvalidFrame(INVALID_REQUEST, str(error)), b"")
+        head = error.frame or b""
+        invalid = InvalidFrame(INVALID_REQUEST, str(error), **jsonrpc.peek(head))
+        entry = None if invalid.answerable else self.pending.take(invalid.key)
+        if entry is None:
+            return self._invalid(invalid, head)
+        entry.settle(error)
+        return None
 
     def _invalid(self, invalid: InvalidFrame, frame: bytes) -> bytes | None:
-        entry = None if invalid.answerable and self._answers_invalid else self.pending.take(invalid.key)
+        ours = not (invalid.request or (invalid.answerable and self._answers_invalid))
+        entry = self.pending.take(invalid.key) if ours else None
         if entry is not None:
             entry.settle(ProtocolViolation(f"the answer to {entry.method} is invalid: {invalid.reason}", frame))
             return None
-        if self._answers_invalid and invalid.answerable:
+        if invalid.answerable and (self._answers_invalid or (invalid.request and self.answers_requests)):
             return self._refusal(invalid.id, invalid.code, invalid.reason)
-        _log.warning("a frame was dropped: %s: %s", invalid.reason, frame[:200].decode("utf-8", "replace"))
+        shown = frame[:200].decode("utf-8", "replace")
+        _log.warning("a frame was dropped: %s: %s", invalid.reason, shown)
+        self.dropped_count += 1
+        self._dropped = f"{shown!r} ({invalid.reason})"
         return None
 
     def _refusal(self, id_: bytes | None, code: int, message: str) -> bytes:
@@ -415,7 +460,7 @@ class Connection:
         self._timer = None
         now = loop.time()
         for entry in self.pending.expired(now):
-            entry.settle(RequestTimeout(entry.method, round(now - entry.started, 3)))
+            entry.settle(entry.late(now))
         self._arm(loop)
 
     def stop(self) -> None:

@@ -113,7 +113,8 @@ class Dispatcher:
             call = self._call(connection, request, route)
             return self._encoded(call, route.handle(call)) if route.immediate else call
         except Exception as error:
-            revision = connection.session.revision if call is None else call.peer.revision
+            # Without a call it is our own refusal; -32022 is right for who asked for a revision in _meta.
+            revision = None if call is None else call.peer.revision
             return error_frame(request.id, _shown(error, request.method), revision)
 
     def _call(self, connection: Connection, request: Request, route: Route) -> Call:

@@ -108,9 +108,10 @@ class Link:
         loop = self.connection.loop
         answering = self.dispatcher.answer(call)
         if loop.get_task_factory() is None:
-            call.task = task = asyncio.Task(answering, loop=loop)  # what the loop would make, without the detour
+            # What the loop would make, without the detour; a name that exists costs less than making one up.
+            call.task = task = asyncio.Task(answering, loop=loop, name=call.method.name)
         else:
-            call.task = task = loop.create_task(answering)
+            call.task = task = loop.create_task(answering, name=call.method.name)
         return task
 
     async def _answer_batch(self, batch: BatchCall) -> None:

@@ -35,6 +35,6 @@ def code_for(error: RpcError, revision: Revision) -> int:
         return RESOURCE_NOT_FOUND if revision.handshake else INVALID_PARAMS
     if code == URL_ELICITATION_REQUIRED:
         return code if revision.name == "2025-11-25" else INTERNAL_ERROR
-    if code in _RESERVED and code not in _DEFINED:
+    if code in _RESERVED and (revision.handshake or code not in _DEFINED):
         return INTERNAL_ERROR
     return code

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from modelwire.errors import RequestTimeout
 from modelwire.protocol.jsonrpc import IdKey
 
 OnProgress = Callable[[float, float | None, str | None], Any]
@@ -26,11 +27,12 @@ class Outgoing:
         limit: The moment that no progress can move the deadline past.
         on_progress: Who is told of progress.
         progress: The last progress that came.
+        telling: What still tells somebody of its progress.
         settle: Called once, with the raw result or with the exception that ends the wait.
     """
 
     __slots__ = (
-        "deadline", "key", "limit", "method", "on_progress", "progress", "settle", "started", "timeout",
+        "deadline", "key", "limit", "method", "on_progress", "progress", "settle", "started", "telling", "timeout",
     )  # fmt: skip
 
     def __init__(
@@ -49,10 +51,28 @@ class Outgoing:
         self.settle = settle
         self.started = now
         self.timeout = timeout
-        self.deadline = None if timeout is None else now + timeout
         self.limit = None if max_timeout is None else now + max_timeout
+        self.deadline = self._within_limit(now)
         self.on_progress = on_progress
         self.progress: tuple[float, float | None] | None = None
+        self.telling: set[Any] | None = None
+
+    def moved(self, now: float) -> None:
+        """Count the time anew, up to the limit."""
+        self.deadline = self._within_limit(now)
+
+    def late(self, now: float) -> RequestTimeout:
+        """Return the error for the deadline that has passed."""
+        limited = self.limit is not None and self.deadline == self.limit
+        seconds = now - self.started if self.progress is not None and not limited else None
+        if seconds is None:
+            seconds = (self.deadline or now) - self.started
+        return RequestTimeout(self.method, round(seconds, 3), (), "max_timeout" if limited else "timeout")
+
+    def _within_limit(self, now: float) -> float | None:
+        if self.timeout is None:
+            return self.limit
+        return now + self.timeout if self.limit is None else min(now + self.timeout, self.limit)
 
 
 class Pending:
@@ -113,9 +133,7 @@ class Pending:
         if entry is None or entry.on_progress is None:
             return None
         entry.progress = (progress, total)
-        if entry.timeout is not None:
-            moved = now + entry.timeout
-            entry.deadline = moved if entry.limit is None else min(moved, entry.limit)
+        entry.moved(now)
         return entry
 
     def next_deadline(self) -> float | None:

@@ -15,7 +15,7 @@ A session holds what one client's handshake established. Nothing here awaits, ke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,7 +60,7 @@ class Session:
         principal: Who the client is, where the transport knows.
     """
 
-    __slots__ = ("declared", "initialized", "peer", "principal", "served", "subscribed")
+    __slots__ = ("declared", "initialized", "on_ready", "peer", "principal", "served", "subscribed")
 
     def __init__(self, principal: str | None = None) -> None:
         self.principal = principal
@@ -74,6 +74,8 @@ class Session:
         """The URIs of ``resources/subscribe``."""
         self.declared: Mapping[str, Any] = {}
         """The capabilities that our answer to ``initialize`` declared."""
+        self.on_ready: Callable[[], None] | None = None
+        """Called when a request shows that the client has finished opening, although it never said so."""
 
     @property
     def revision(self) -> Revision | None:
@@ -94,7 +96,7 @@ class Session:
         revision = negotiate(params.protocol_version)
         # Until the client sets a level the specification leaves the choice to the server; ours is "info".
         self.peer = Peer(revision, params.client_info, params.capabilities, "info", self.principal)
-        self.served = False
+        self.served = self.initialized = False
         self.subscribed.clear()
         return revision
 
@@ -121,7 +123,10 @@ class Session:
             if method == "ping":
                 return _UNOPENED
             raise RpcError(INVALID_PARAMS, HOW_TO_OPEN)
-        self.served = self.served or method != "ping"
+        if not self.served and method != "ping":
+            self.served = True
+            if self.on_ready is not None:
+                self.on_ready()
         return self.peer
 
     def _per_request(self, method: str, meta: RequestMeta) -> Peer:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect as mi
 
-from modelwire.errors import ToolError
+from modelwire.errors import INVALID_PARAMS, RpcError, ToolError
 from modelwire.server import explain
 from modelwire.server.coercion import meant
 
@@ -34,6 +34,15 @@ class ArgumentErrors(ToolError):
     def __init__(self, name: str, problems: Sequence[str]) -> None:
         self.problems = list(problems)
         super().__init__(f"The arguments of {name} are wrong:\n" + "\n".join(f"- {problem}" for problem in problems))
+
+
+def not_an_object(raw: msgspec.Raw | bytes) -> RpcError:
+    """Return the refusal of arguments that are no object at all.
+
+    "Malformed requests (requests that fail to satisfy CallToolRequest schema)" are protocol errors, and no results
+    (2026-07-28, server/tools).
+    """
+    return RpcError(INVALID_PARAMS, f"params.arguments must be an object, not {_outline(raw)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,7 @@ class Binder:
 
         Raises:
             ArgumentErrors: Something does not fit.
+            RpcError: They are no object.
         """
         try:
             return msgspec.structs.astuple(self._decode(b"{}" if raw is None else raw))
@@ -94,6 +104,8 @@ class Binder:
     def _one_by_one(self, raw: msgspec.Raw | bytes) -> tuple[Any, ...]:
         try:
             pieces = msgspec.json.decode(raw, type=dict[str, msgspec.Raw] | None) or {}
+        except msgspec.ValidationError:
+            raise not_an_object(raw) from None
         except _DECODE_FAULTS:
             raise ArgumentErrors(self._name, [f"expected a JSON object, got {_outline(raw)}"]) from None
         found: list[Any] = []

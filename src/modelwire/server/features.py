@@ -167,6 +167,7 @@ class Features:
         """Have a connection's client told of changes."""
         subscriber = session_subscriber(connection, self._announcements if announce_lists else lambda name: [])
         self._sessions[connection] = subscriber
+        connection.session.on_ready = subscriber.kick
         self.hub.add(subscriber)
 
     def detach(self, connection: Connection) -> None:

@@ -57,22 +57,32 @@ class Function:
         if self.signature.is_async:
             started = self.function(*args, **kwargs)
             return [item async for item in started] if self.signature.is_generator else await started
-        if self.inline:
-            result = self._sync(args, kwargs)
-        else:
-            # The thread sees the context variables of the request.
-            here = contextvars.copy_context()
-            loop = asyncio.get_running_loop()
-            result = await loop.run_in_executor(self.pool, lambda: here.run(self._sync, args, kwargs))
-        return await result if inspect.isawaitable(result) else result  # a sync wrapper around an async function
+        return await run_sync(lambda: self._sync(args, kwargs), None if self.inline else self.pool)
 
     def _sync(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        result = self.function(*args, **kwargs)
+        return list(result) if self.signature.is_generator else result
+
+
+async def run_sync(function: Callable[[], Any], pool: Executor | None) -> Any:
+    """Call a sync function in a thread that sees the context variables of the request; without a pool, here.
+
+    What it returns may be something to await: a sync wrapper around an async function is a sync function.
+    """
+
+    def run() -> Any:
         try:
-            result = self.function(*args, **kwargs)
-            return list(result) if self.signature.is_generator else result
-        except StopIteration as error:
-            # A future cannot carry a StopIteration: whoever awaits it would wait for ever.
-            raise RuntimeError("the function raised StopIteration") from error
+            return function()
+        except (StopIteration, GeneratorExit) as error:
+            # A future cannot carry a StopIteration, and a GeneratorExit would close the coroutine that awaits it.
+            raise RuntimeError(f"the function raised {type(error).__name__}") from error
+
+    if pool is None:
+        result = run()
+    else:
+        here = contextvars.copy_context()
+        result = await asyncio.get_running_loop().run_in_executor(pool, lambda: here.run(run))
+    return await result if inspect.isawaitable(result) else result
 
 
 class Expired(TimeoutError):

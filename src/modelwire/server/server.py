@@ -194,7 +194,7 @@ class Server:
         if isinstance(tool, t.Tool):
             if handler is None:
                 raise ConfigError(f"tool {tool.name!r} needs a handler: add_tool(tool, handler)")
-            self.features.tools.add_handler(tool, handler, timeout)
+            self.features.tools.add_handler(tool, handler, timeout, None if inline else self._pool)
             return
         name = name or tool_name(tool)
         function = self._function(tool, name, structured=structured, timeout=timeout, inline=inline)

@@ -235,13 +235,17 @@ def _refuse_unbound(name: str, function: Any, parameters: Sequence[str]) -> None
         )
 
 
-def _flavour(function: Callable[..., Any], returns: Any) -> tuple[bool, bool]:
-    """Whether calling gives something to await or iterate asynchronously, and whether it is a generator."""
+def called(function: Callable[..., Any]) -> Any:
+    """Return the function that runs when a callable is called, which may be a partial or an object."""
     inner: Any = function
     while isinstance(inner, functools.partial):
         inner = inner.func
-    if not inspect.isroutine(inner) and not isinstance(inner, type):
-        inner = type(inner).__call__
+    return inner if inspect.isroutine(inner) or isinstance(inner, type) else type(inner).__call__
+
+
+def _flavour(function: Callable[..., Any], returns: Any) -> tuple[bool, bool]:
+    """Whether calling gives something to await or iterate asynchronously, and whether it is a generator."""
+    inner = called(function)
     if inspect.iscoroutinefunction(inner) or get_origin(returns) in (abc.Awaitable, abc.Coroutine):
         return True, False
     plain = unwrap(inner)  # a decorator's plain function hands on what the generator function inside it gives

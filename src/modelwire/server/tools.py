@@ -11,6 +11,7 @@ import difflib
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor
 from typing import Any
 
 import msgspec
@@ -22,10 +23,11 @@ from modelwire.protocol.revisions import LATEST
 from modelwire.protocol.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from modelwire.rpc.call import Call
 from modelwire.server import contents
+from modelwire.server.arguments import not_an_object
 from modelwire.server.context import Context
-from modelwire.server.functions import Expired, Function, within
+from modelwire.server.functions import Expired, Function, run_sync, within
 from modelwire.server.registry import Registry
-from modelwire.server.signature import ArgumentErrors, ResultError
+from modelwire.server.signature import ArgumentErrors, ResultError, called
 
 _log = logging.getLogger("modelwire")
 
@@ -137,26 +139,28 @@ class Tools:
 
         self.registry.add(tool.name, ToolEntry(tool, run, finish))
 
-    def add_handler(self, tool: Tool, handler: ToolHandler, timeout: float | None = None) -> None:
+    def add_handler(
+        self, tool: Tool, handler: ToolHandler, timeout: float | None = None, pool: Executor | None = None
+    ) -> None:
         """Register a handler of the low level, which gets the arguments as they came.
 
         Args:
             tool: What lists say of it; its schema is sent verbatim and checked against the arguments.
             handler: Called with ``(arguments, ctx)``, or as many of these as it takes.
             timeout: Seconds that a call may take.
+            pool: The threads that it runs in when it is a sync function; None runs it on the loop.
         """
         validate = argument_validator(tool)
         takes = positional_count(handler, 2)
-
-        async def answered(call: Call, arguments: dict[str, Any]) -> Any:
-            result = handler(*(arguments, Context(call))[:takes])
-            return await result if inspect.isawaitable(result) else result
+        threads = None if inspect.iscoroutinefunction(called(handler)) else pool
 
         def run(call: Call) -> Awaitable[Any]:
             arguments = _arguments(call)
             validate(arguments)
-            running = answered(call, arguments)
-            return running if timeout is None else within(timeout, running)
+            context = Context(call)
+            given = (arguments, context)[:takes]
+            running = run_sync(lambda: handler(*given), threads)
+            return running if timeout is None else within(timeout, running, context)
 
         def finish(entry: ToolEntry, call: Call, value: Any) -> Any:
             if isinstance(value, CallToolResult | InputRequiredResult):
@@ -186,11 +190,13 @@ def unknown(kind: str, name: str, known: list[str]) -> str:
 
 def _arguments(call: Call) -> dict[str, Any]:
     raw = call.params.arguments
-    found: Any = {} if raw is UNSET else msgspec.json.decode(raw)
+    if raw is UNSET:
+        return {}
+    found: Any = msgspec.json.decode(raw)
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise ArgumentErrors(call.params.name, ["expected a JSON object of arguments"])
+        raise not_an_object(raw)
     return found  # pyright: ignore[reportUnknownVariableType]
 
 

@@ -15,7 +15,7 @@ import os
 import socket
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import ClassVar, TextIO
 
 from modelwire.errors import ConfigError
@@ -118,7 +118,7 @@ async def open_stdio(*, max_message: int = DEFAULT_MAX_MESSAGE) -> StdioStream:
 
 
 @contextlib.contextmanager
-def held_stdio() -> Iterator[None]:
+def held_stdio() -> Generator[None]:
     """Take over the process's stdin and stdout now, for the first `open_stdio` inside the block.
 
     For programs that run foreign code before they serve: what it prints goes to stderr already, and it cannot read what

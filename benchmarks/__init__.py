@@ -1,0 +1,24 @@
+"""What modelwire costs, measured against a bare loop and against the ``mcp`` package; never part of the library.
+
+Run it with ``make bench``, which installs what it needs, or with ``python -m benchmarks`` once that has been done:
+
+    --quick       fewer rounds and requests: a first look, with more noise
+    --only NAME   one measurement; may be given several times, and ``*`` stands for anything
+    --json FILE   also write every sample to a file
+    --list        say what there is to measure
+
+How to read it. Each measurement names its contestants, with the median and the least of its rounds. The figures are the
+CPU time that one process spent, all its threads included, and no waiting, so they say little about the machine's other
+work and nothing about latency. They hold for this machine and this minute; what may be compared, and what is promised,
+are the ratios: the median of one contestant over the median of another, whose rounds took turns. A promise that does not
+hold is marked, and the exit code is 1. Measurements without a bound are there to be looked at.
+
+How it is measured. A server is a child process on two pipes. It is sent a fixed number of requests, so many at once as
+the measurement says, and every answer is decoded and held against what it must be; a wrong one ends the run. A client is
+a child process, too, and starts the server it calls; it times itself, without that server.
+
+The contestants. ``modelwire`` is this checkout. ``mcp`` is the package of that name, at the versions that
+``benchmarks/constraints-peers.txt`` pins, with its log turned down. The bare loop knows nothing of the protocol: it reads
+a line, decodes it with msgspec into typed structs, writes the same answer as modelwire and flushes. Their programs are in
+``benchmarks/programs``.
+"""

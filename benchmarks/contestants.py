@@ -1,0 +1,161 @@
+"""Who is measured, and what one round of each costs: servers, clients, imports, memory.
+
+A contestant is started once, is measured in every round, and is closed at the end. Every answer of every round is
+verified, outside of what is timed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from benchmarks import requests
+from benchmarks.child import ROOT, BenchError, Child
+from benchmarks.requests import Ask
+
+PEERS = ROOT / ".venv-peers" / "bin" / "python"
+"""The interpreter that has the peers."""
+
+Command = Sequence[str]
+
+
+class Contestant(Protocol):
+    def measure(self, share: float) -> float:
+        """Run one round and return what it cost, in µs, ms or MiB as the measurement says.
+
+        Args:
+            share: The part of the usual number of requests to make, such as 0.25.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+def own(program: str, *arguments: str) -> Command:
+    """Return the command of a program that needs modelwire, or nothing."""
+    return [sys.executable, "-m", f"benchmarks.programs.{program}", *arguments]
+
+
+def peer(program: str, *arguments: str) -> Command:
+    """Return the command of a program that needs the peers.
+
+    Raises:
+        BenchError: The peers are not installed.
+    """
+    if not PEERS.exists():
+        raise BenchError("there is nothing to compare with in .venv-peers; `make bench` installs it")
+    return [str(PEERS), "-m", f"benchmarks.programs.{program}", *arguments]
+
+
+class ServerCalls:
+    """CPU time of a server per request, in microseconds.
+
+    Args:
+        command: The server.
+        ask: The requests.
+        count: How many requests one round has.
+        depth: How many are open at once.
+        revision: Which revision is spoken; None for the bare loop, which is not greeted.
+    """
+
+    def __init__(
+        self, command: Command, ask: Ask, count: int, depth: int = 16, revision: str | None = requests.HANDSHAKE
+    ) -> None:
+        self._ask, self._count, self._depth = ask, count, depth
+        self._revision = revision or requests.HANDSHAKE
+        self._next_id = 2
+        self._child = opened(command) if revision == requests.HANDSHAKE else Child(command)
+
+    def measure(self, share: float = 1) -> float:
+        ids = range(self._next_id, self._next_id + max(1, int(self._count * share)))
+        self._next_id = ids.stop
+        done = self._child.exchange(self._ask.frames(ids, self._revision), self._depth, self._ask.lines_each)
+        self._ask.verify(ids, done.lines)
+        return done.seconds / len(ids) * 1e6
+
+    @property
+    def memory(self) -> float:
+        """Resident memory of the server in MiB."""
+        return self._child.memory
+
+    def close(self) -> None:
+        self._child.close()
+
+
+def opened(command: Command) -> Child:
+    """Start a server and shake hands with it."""
+    child = Child(command)
+    try:
+        requests.check_opening(child.exchange([requests.INITIALIZE, requests.INITIALIZED]).lines)
+    except BenchError:
+        child.close()
+        raise
+    return child
+
+
+class ClientCalls:
+    """CPU time of a client per call, in microseconds; the program times itself and verifies the answers.
+
+    Args:
+        command: The client.
+        count: How many calls one round has.
+        depth: How many are open at once.
+    """
+
+    def __init__(self, command: Command, count: int, depth: int) -> None:
+        self._count, self._depth = count, depth
+        self._child = Child(command)
+
+    def measure(self, share: float = 1) -> float:
+        count = max(self._depth, int(self._count * share))
+        done = self._child.exchange([b"%d %d\n" % (count, self._depth)])
+        return msgspec.json.decode(done.lines[0])["seconds"] / count * 1e6
+
+    def close(self) -> None:
+        self._child.close()
+
+
+class Import:
+    """CPU time of a process that does nothing but import something, its own start included, in milliseconds.
+
+    Args:
+        python: The interpreter.
+        statement: What is imported, as a statement.
+    """
+
+    def __init__(self, python: str, statement: str) -> None:
+        self._command = [python, "-c", f"{statement}\nimport time\nprint(time.process_time())"]
+
+    def measure(self, share: float = 1) -> float:
+        ran = subprocess.run(self._command, capture_output=True, text=True, cwd=ROOT)
+        if ran.returncode:
+            raise BenchError(f"{self._command[-1].splitlines()[0]!r} failed: {ran.stderr[-2000:]}")
+        return float(ran.stdout) * 1e3
+
+    def close(self) -> None:
+        pass
+
+
+class IdleMemory:
+    """Resident memory of a server that was started, greeted and left alone, in MiB.
+
+    Args:
+        command: The server.
+    """
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+
+    def measure(self, share: float = 1) -> float:
+        child = opened(self._command)
+        try:
+            return child.memory
+        finally:
+            child.close()
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,209 @@
+"""What is measured: each measurement with its contestants, and the ratios that modelwire promises.
+
+Numbers of requests are chosen so that one round of a contestant takes a few tenths of a second at most.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from benchmarks import requests
+from benchmarks.contestants import PEERS, ClientCalls, Contestant, IdleMemory, Import, ServerCalls, own, peer
+from benchmarks.programs import tools
+from benchmarks.requests import Ask
+
+OURS, PEER, BARE = "modelwire", "mcp", "bare loop"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A promise: modelwire costs at most so many times what another contestant costs."""
+
+    against: str
+    at_most: Fraction
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One thing that is measured.
+
+    Args:
+        name: What ``--only`` takes.
+        title: What it is, for people.
+        unit: The unit of every figure.
+        contestants: Start each of them, by name; modelwire first.
+        bounds: What is promised of the ratios.
+        rounds: How many rounds there are.
+    """
+
+    name: str
+    title: str
+    unit: str
+    contestants: Mapping[str, Callable[[], Contestant]]
+    bounds: tuple[Bound, ...] = ()
+    rounds: int = 7
+
+
+def _bounds(**at_most: Fraction | int) -> tuple[Bound, ...]:
+    names = {"bare": BARE, "peer": PEER}
+    return tuple(Bound(names[name], Fraction(value)) for name, value in at_most.items())
+
+
+def _server(
+    name: str,
+    title: str,
+    ask: Ask,
+    chosen: str,
+    *,
+    count: int,
+    peer_count: int,
+    bare: bool = False,
+    depth: int = 16,
+    revision: str = requests.HANDSHAKE,
+    bounds: tuple[Bound, ...] = (),
+) -> Measurement:
+    """Return the measurement of a server's CPU time per request."""
+    contestants: dict[str, Callable[[], Contestant]] = {
+        OURS: lambda: ServerCalls(own("modelwire_server", chosen), ask, count, depth, revision),
+        PEER: lambda: ServerCalls(peer("mcp_server", chosen), ask, peer_count, depth, revision),
+    }
+    if bare:
+        contestants[BARE] = lambda: ServerCalls(own("bare_loop"), ask, count, depth, None)
+    return Measurement(name, f"{title}: server CPU per request", "µs", contestants, bounds)
+
+
+def _client(name: str, title: str, depth: int, revision: str, bounds: tuple[Bound, ...] = ()) -> Measurement:
+    """Return the measurement of a client's CPU time per call, where both call the same server."""
+    server = own("modelwire_server", tools.ADD)
+    return Measurement(
+        name,
+        f"{title}: client CPU per call",
+        "µs",
+        {
+            OURS: lambda: ClientCalls(own("modelwire_client", revision, *server), 2000, depth),
+            PEER: lambda: ClientCalls(peer("mcp_client", revision, *server), 200, depth),
+        },
+        bounds,
+    )
+
+
+def _import(name: str, statement: str, peer_statement: str, bounds: tuple[Bound, ...] = ()) -> Measurement:
+    """Return the measurement of what importing costs."""
+    return Measurement(
+        name,
+        f"{statement} (mcp: {peer_statement}): CPU of the process",
+        "ms",
+        {OURS: lambda: Import(sys.executable, statement), PEER: lambda: Import(str(PEERS), peer_statement)},
+        bounds,
+    )
+
+
+_CALL = _bounds(bare=4, peer=Fraction(1, 30))
+_LIST = _bounds(peer=Fraction(1, 100))
+_CLIENT = _bounds(peer=Fraction(1, 10))
+_IMPORT = _bounds(peer=Fraction(1, 5))
+_MEMORY = _bounds(peer=Fraction(1, 2))
+
+PROMISED = (
+    _server(
+        "call", "tools/call, 16 deep", requests.ADD, tools.ADD, count=5000, peer_count=300, bare=True, bounds=_CALL
+    ),
+    _server(
+        "call-200",
+        "tools/call with 200 tools, 16 deep",
+        requests.ADD,
+        tools.ADD_AMONG_200,
+        count=5000,
+        peer_count=300,
+        bare=True,
+        bounds=_CALL,
+    ),
+    _server(
+        "list-200",
+        "tools/list of 200 tools, 16 deep",
+        requests.LIST_TOOLS,
+        tools.MANY,
+        count=160,
+        peer_count=16,
+        bounds=_LIST,
+    ),
+    _client("client", "tools/call, one after the other", 1, requests.HANDSHAKE, _CLIENT),
+    _client("client-16", "tools/call, 16 deep", 16, requests.HANDSHAKE, _CLIENT),
+    _import("import", "import modelwire", "import mcp", _IMPORT),
+    # Names are loaded when they are used, so that the line above is not the whole truth.
+    _import(
+        "import-names",
+        "from modelwire import Client, Server",
+        "from mcp import Client; from mcp.server import MCPServer",
+        _IMPORT,
+    ),
+    Measurement(
+        "memory",
+        "an idle server: resident memory",
+        "MiB",
+        {
+            OURS: lambda: IdleMemory(own("modelwire_server", tools.ADD)),
+            PEER: lambda: IdleMemory(peer("mcp_server", tools.ADD)),
+        },
+        _MEMORY,
+        rounds=3,
+    ),
+)
+"""What has a bound."""
+
+REPORTED = (
+    _server(
+        "call-depth-1",
+        "tools/call, one after the other",
+        requests.ADD,
+        tools.ADD,
+        count=2000,
+        peer_count=200,
+        bare=True,
+        depth=1,
+    ),
+    _server(
+        "call-depth-64", "tools/call, 64 deep", requests.ADD, tools.ADD, count=5000, peer_count=300, bare=True, depth=64
+    ),
+    _server(
+        "call-2026",
+        "tools/call in 2026-07-28, 16 deep",
+        requests.ADD,
+        tools.ADD,
+        count=5000,
+        peer_count=200,
+        revision=requests.PER_REQUEST,
+    ),
+    _server(
+        "call-sync",
+        "tools/call of a function that is not async, 16 deep",
+        requests.ADD_IN_THREAD,
+        tools.KIT,
+        count=1000,
+        peer_count=200,
+    ),
+    _server("echo-1k", "an echo of 1 KiB, 16 deep", requests.echoing(1 << 10), tools.KIT, count=2000, peer_count=200),
+    _server("echo-64k", "an echo of 64 KiB, 16 deep", requests.echoing(1 << 16), tools.KIT, count=160, peer_count=64),
+    _server(
+        "echo-1m", "an echo of 1 MiB, 4 deep", requests.echoing(1 << 20), tools.KIT, count=12, peer_count=8, depth=4
+    ),
+    _server(
+        "progress",
+        f"a call with progress {tools.STEPS} times, 16 deep",
+        requests.PROGRESS,
+        tools.KIT,
+        count=500,
+        peer_count=64,
+    ),
+    _server("read", "resources/read of 1 KiB, 16 deep", requests.READ_PAGE, tools.KIT, count=2000, peer_count=200),
+    _server(
+        "refused", "a call that ends in a tool error, 16 deep", requests.REFUSED, tools.KIT, count=2000, peer_count=200
+    ),
+    _client("client-2026", "tools/call in 2026-07-28, 16 deep", 16, requests.PER_REQUEST),
+)
+"""What is there to be looked at."""
+
+ALL = (*PROMISED, *REPORTED)

@@ -1,0 +1,28 @@
+"""The same client, written with the ``mcp`` package; runs in the virtual environment of the peers."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from mcp import Client, StdioServerParameters
+
+from benchmarks.programs.client_loop import obey
+
+
+async def main() -> None:
+    revision, command, *arguments = sys.argv[1:]
+    # Handshake revisions cannot be chosen one by one; the newest is what the server and it will agree on.
+    mode = "legacy" if revision == "2025-11-25" else revision
+    async with Client(StdioServerParameters(command=command, args=arguments), mode=mode) as client:
+        if client.protocol_version != revision:
+            raise SystemExit(f"{revision} was wanted, and {client.protocol_version} was agreed on")
+
+        async def add(a: int, b: int) -> object:
+            return (await client.call_tool("add", {"a": a, "b": b})).structured_content
+
+        await obey(add)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,78 @@
+"""The parser of one command line, and the options that client commands share.
+
+Built on argparse, because ``mw --help`` should cost little more than starting Python. Nothing is run here.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from modelwire.cli.failures import usage
+
+TARGET_HELP = """\
+TARGET is one of:
+  FILE.py            a Python file. If it has an `if __name__ == "__main__":` part it is started as a program
+                     (`python FILE.py`); if not, its Server object is served by `mw run FILE.py`.
+  FILE.py:OBJECT     that Server object of the file, served by `mw run`.
+  -- COMMAND...      in TARGET's place, at the end of the line: any program with its arguments, exactly as given,
+                     such as: mw {name} {more}-- node server.js --port 1
+"""
+
+EXIT_CODES = """\
+Exit codes: 0 done; 1 wrong use; 2 no such tool, prompt or resource; 4 the server cannot be reached or has ended;
+5 the tool or the server failed; 7 out of time; 130 interrupted.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are failures of the command."""
+
+    def __init__(self, prog: str, usage: str, description: str, epilog: str = "") -> None:
+        super().__init__(
+            prog=prog,
+            usage=usage,
+            description=description,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the failure: what is wrong, and how it is used."""
+        raise usage(f"{message}\nUsage: {self.usage}\nMore: {self.prog} --help")
+
+
+def add_client_options(parser: Parser) -> None:
+    """Add what every command has that talks to a server."""
+    group = parser.add_argument_group("talking to the server")
+    group.add_argument(
+        "--json", action="store_true", help="one JSON value on stdout, errors as one line of JSON on stderr"
+    )
+    group.add_argument("--wire", action="store_true", help="show every frame with direction and time on stderr")
+    group.add_argument("--revision", metavar="DATE", help="the only revision to speak, such as 2025-06-18")
+    group.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        help="how long connecting, and then each request, may take (by default 30, and 60 without a sign of life)",
+    )
+    group.add_argument(
+        "--env",
+        metavar="NAME[=VALUE]",
+        action="append",
+        default=[],
+        help="a variable for the server, which gets a minimal environment; without VALUE, as it is here",
+    )
+    group.add_argument("-v", "--verbose", action="store_true", help="show the server's stderr and its log messages")
+
+
+def seconds(text: str) -> float:
+    """Read a number of seconds from the command line."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return value

@@ -1,0 +1,131 @@
+"""What the READMEs claim: their tables name what exists, "not yet" names what does not, and their commands work.
+
+`tests/test_docs.py` runs their Python blocks.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import modelwire
+from modelwire import Client, ConfigError, Context, Server
+from modelwire.cli.commands import COMMANDS
+from modelwire.protocol.revisions import by_name
+from tests.examples.programs import ROOT
+from tests.test_docs import fenced_blocks
+
+WORKS = {"README.md": "works", "README.zh-CN.md": "可用"}
+NOT_YET = {"README.md": "not yet", "README.zh-CN.md": "尚不可用"}
+OBJECTS = {"server": Server, "client": Client, "ctx": Context}
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def tables(page: str) -> list[list[list[str]]]:
+    """The tables of a page: rows of cells, without heading and rule."""
+    found: list[list[list[str]]] = []
+    for block in re.findall(r"(?:^\|.*\|\n)+", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE):
+        found.append([[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()[2:]])
+    return found
+
+
+def cited(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def command_exists(words: list[str]) -> bool:
+    helped = subprocess.run([sys.executable, "-m", "modelwire", words[0], "--help"], capture_output=True, timeout=30)
+    return helped.returncode == 0 and all(option in helped.stdout.decode() for option in words[1:])
+
+
+def connects_to(scheme: str) -> bool:
+    try:
+        Client(f"{scheme}localhost:1")
+    except ConfigError:
+        return False
+    return True
+
+
+def exists(name: str) -> bool:
+    """Whether what a table cites exists; the kinds of names that can be looked up are the ones to cite."""
+    first, _, rest = name.partition(".")
+    if name.startswith("mw "):
+        return command_exists(name.split()[1:])
+    if name.startswith("make "):
+        return re.search(rf"^{name.removeprefix('make ')}:", MAKEFILE, re.MULTILINE) is not None
+    if name.endswith("://"):
+        return connects_to(name)
+    if re.fullmatch(r"\d{4}-\d\d-\d\d", name):
+        return by_name(name) is not None
+    if first in OBJECTS and rest:
+        return has_attribute(OBJECTS[first], rest)
+    if first == "modelwire":
+        return importlib.util.find_spec(name) is not None
+    return name in modelwire.__all__ or ("/" in name and (ROOT / name).is_file())
+
+
+def has_attribute(kind: type, name: str) -> bool:
+    return hasattr(kind, name) or name in getattr(kind, "__slots__", ())
+
+
+@pytest.mark.parametrize("page", WORKS)
+def test_the_table_of_what_works_is_true(page: str) -> None:
+    rows = tables(page)[0]
+    states = {WORKS[page]: True, NOT_YET[page]: False}
+    assert {state for _, _, state in rows} == set(states)
+    without_proof = [what for what, where, _ in rows if not cited(where)]
+    assert without_proof == []
+    wrong = [(name, state) for _, where, state in rows for name in cited(where) if exists(name) is not states[state]]
+    assert wrong == []
+
+
+def test_every_command_of_mw_is_in_the_table() -> None:
+    named = {name.split()[1] for _, where, _ in tables("README.md")[0] for name in cited(where) if name[:3] == "mw "}
+    assert named == set(COMMANDS)
+
+
+def test_both_pages_have_the_same_rows_in_the_same_order() -> None:
+    english, chinese = tables("README.md"), tables("README.zh-CN.md")
+    assert len(english) == len(chinese) == 2
+    assert [[cited(cell) for cell in row] for row in english[0]] == [
+        [cited(cell) for cell in row] for row in chinese[0]
+    ]
+    assert [cited(row[0]) for row in english[1]] == [cited(row[0]) for row in chinese[1]]
+
+
+@pytest.mark.parametrize("page", WORKS)
+def test_every_error_in_the_table_of_errors_exists(page: str) -> None:
+    named = [name for row in tables(page)[1] for name in cited(row[0])]
+    assert [name for name in named if not issubclass(getattr(modelwire, name), modelwire.ModelwireError)] == []
+
+
+@pytest.mark.parametrize("page", WORKS)
+def test_every_link_leads_to_a_file(page: str) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if not (ROOT / link).is_file()] == []
+
+
+def shown_commands() -> list[str]:
+    lines = [
+        line for block in fenced_blocks(ROOT / "README.md") if block.info == "sh" for line in block.code.splitlines()
+    ]
+    return [line for line in lines if re.search(r"(^|\| )mw ", line)]
+
+
+def test_there_are_commands_to_try() -> None:
+    assert len(shown_commands()) > 5
+
+
+@pytest.mark.parametrize("line", shown_commands(), ids=lambda line: re.findall(r"mw (\w+)", line)[0])
+def test_a_command_that_the_page_shows_works(line: str) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(["sh", "-c", line], cwd=ROOT, env=os.environ | {"PATH": path}, capture_output=True, timeout=50)
+    assert ran.returncode == 0, ran.stderr.decode()
+    assert ran.stdout.strip()
