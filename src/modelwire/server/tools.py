@@ -25,9 +25,9 @@ from modelwire.rpc.call import Call
 from modelwire.server import contents
 from modelwire.server.arguments import not_an_object
 from modelwire.server.context import Context
-from modelwire.server.functions import Expired, Function, run_sync, within
+from modelwire.server.functions import Expired, Function, run_sync, threads_for, within
 from modelwire.server.registry import Registry
-from modelwire.server.signature import ArgumentErrors, ResultError, called
+from modelwire.server.signature import ArgumentErrors, ResultError
 
 _log = logging.getLogger("modelwire")
 
@@ -152,7 +152,7 @@ class Tools:
         """
         validate = argument_validator(tool)
         takes = positional_count(handler, 2)
-        threads = None if inspect.iscoroutinefunction(called(handler)) else pool
+        threads = threads_for(handler, pool)
 
         def run(call: Call) -> Awaitable[Any]:
             arguments = _arguments(call)
