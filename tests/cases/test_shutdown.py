@@ -163,8 +163,15 @@ def _take_terminal(fd: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSCTTY, 0)
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize(("tool", "sign"), [("hang", "hanging"), ("block_for_ever", "blocked")])
+@pytest.mark.parametrize(
+    ("number", "tool", "sign"),
+    [
+        (signal.SIGINT, "block_for_ever", "blocked"),
+        (signal.SIGTERM, "hang", "hanging"),
+        pytest.param(signal.SIGINT, "hang", "hanging", marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, "block_for_ever", "blocked", marks=pytest.mark.slow),
+    ],
+)
 async def test_one_signal_ends_a_server_at_work(number: signal.Signals, tool: str, sign: str) -> None:
     async with child_talk(SERVER) as talk:
         await talk.begin_call(tool)

@@ -121,8 +121,9 @@ def check_silence(said: list[dict[str, Any]], drawn: list[Any]) -> None:
     its params are no structured value, is answered like everything else that cannot be read (section 7, examples).
     """
     codes = [message["error"]["code"] for message in said if "error" in message and message.get("id") is None]
+    deep = [params for params in drawn if depth_of(params) > MAX_DEPTH]
     scalars = [params for params in drawn if not isinstance(params, dict | list | None)]
-    assert codes == [-32600] * len(scalars)
+    assert sorted(codes) == [-32700] * len(deep) + [-32600] * len(scalars)
     assert [message for message in said if "error" not in message] == [PONG]
 
 

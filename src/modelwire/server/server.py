@@ -385,7 +385,8 @@ class Server:
         """Register who suggests values for one argument of a prompt or a resource template.
 
         The function is called with what has been typed so far and returns strings, of which 100 at most are sent. If it
-        has a parameter ``arguments`` it also gets the values chosen already, and the context if it has ``ctx``.
+        has a parameter ``arguments`` it also gets the values chosen already, and the context if it has ``ctx``. Sync
+        functions run in a worker thread.
 
         Args:
             name: The prompt's name, or the template.
@@ -410,7 +411,8 @@ class Server:
         """Register who answers a method, standard or not; one that exists already is replaced.
 
         The function is called with ``(params, ctx)`` or as many of these as it takes: ``params`` is a dict. It returns
-        the result, an object. A name that starts with ``notifications/`` is a notification: nothing is returned.
+        the result, an object. A name that starts with ``notifications/`` is a notification: its function is called with
+        ``(params, peer)`` and returns nothing. Sync functions run in a worker thread.
 
         Args:
             name: The method's name.
