@@ -59,8 +59,8 @@ class ToolError(ModelwireError):
     """
 
     def __init__(self, message: str, content: Sequence[Any] | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = str(message)  # people pass the exception that they caught
+        super().__init__(self.message)
         self.content: list[Any] | None = None if content is None else list(content)
 
 
@@ -197,8 +197,8 @@ class ServerExited(ConnectionLost):
     """
 
     def __init__(self, message: str, *, exit_code: int | None, stderr: str = "") -> None:
-        tail = stderr.strip()
-        super().__init__(f"{message}\n  stderr: {tail[-2000:]}" if tail else message)
+        tail = _last_lines(stderr)
+        super().__init__(f"{message}\n  stderr: {tail}" if tail else message)
         self.exit_code = exit_code
         self.stderr = stderr
         self._message = message
@@ -206,6 +206,12 @@ class ServerExited(ConnectionLost):
     def again(self, what: str) -> ServerExited:
         """Return the same condition as a new exception, for another request that it hits."""
         return ServerExited(f"{what}: {self._message}", exit_code=self.exit_code, stderr=self.stderr)
+
+
+def _last_lines(stderr: str) -> str:
+    lines = stderr.strip().splitlines()
+    kept = [line[:300] for line in lines[-20:]]
+    return "\n".join([f"({len(lines) - 20} lines before) ...", *kept] if len(lines) > 20 else kept)
 
 
 class ProtocolViolation(LocalError):

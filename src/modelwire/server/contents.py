@@ -7,6 +7,7 @@ cannot carry is mapped later, by `modelwire.protocol.wire`.
 from __future__ import annotations
 
 import base64
+import inspect
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -50,7 +51,15 @@ def _block(value: Any) -> Any:
         return t.EmbeddedResource(value)
     if isinstance(value, str):
         return t.TextContent(value)
-    return t.TextContent(wire.encode(value, LATEST).decode())
+    return t.TextContent(_json(value))
+
+
+def _json(value: Any) -> str:
+    if inspect.isawaitable(value):
+        if inspect.iscoroutine(value):
+            value.close()  # nobody will await it
+        raise wire.WireError(f"a {type(value).__name__} was returned; did you forget to await it?")
+    return wire.encode(value, LATEST).decode()
 
 
 def resource_contents(value: Any, uri: str, mime_type: str | None) -> list[Any]:
@@ -74,19 +83,37 @@ def resource_contents(value: Any, uri: str, mime_type: str | None) -> list[Any]:
         return [t.BlobResourceContents(uri, blob, mime_type=mime_type or "application/octet-stream")]
     if isinstance(value, str):
         return [t.TextResourceContents(uri, value, mime_type=mime_type or "text/plain")]
-    return [t.TextResourceContents(uri, wire.encode(value, LATEST).decode(), mime_type=mime_type or "application/json")]
+    if value is None:
+        raise wire.WireError("None was returned; a resource is text, bytes, or anything that JSON can hold")
+    return [t.TextResourceContents(uri, _json(value), mime_type=mime_type or "application/json")]
 
 
 def prompt_messages(value: Any) -> list[t.PromptMessage]:
     """Return the messages for what a prompt's function returned.
 
-    A string or a content block is one user message, a message itself; a list is taken item by item.
+    A string or a content block is one user message, a message itself, also as a dict of role and content; a list is
+    taken item by item.
 
     Raises:
         WireError: The value cannot be written as JSON.
     """
     if isinstance(value, t.PromptMessage):
         return [value]
+    if value is None:
+        raise wire.WireError("None was returned; a prompt is text, content or messages")
+    if isinstance(value, dict):
+        return [_message(cast("dict[str, Any]", value))]
     if isinstance(value, list | tuple):
         return [message for item in cast(Iterable[Any], value) for message in prompt_messages(item)]
     return [t.PromptMessage("user", _block(value))]
+
+
+def _message(value: dict[str, Any]) -> t.PromptMessage:
+    """Return the message that a dict is: what most model APIs call a message."""
+    content = value.get("content")
+    if set(value) != {"role", "content"} or value["role"] not in ("user", "assistant"):
+        keys = ", ".join(sorted(map(str, value))) or "nothing"
+        raise wire.WireError(f"a dict of {keys} is no message; it needs role (user or assistant) and content")
+    if isinstance(content, dict):
+        return wire.decode(wire.encode(cast(Any, value), LATEST), t.PromptMessage)
+    return t.PromptMessage(value["role"], _block(content))

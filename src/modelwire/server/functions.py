@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from typing import Any
 
+from modelwire.errors import ConfigError
 from modelwire.rpc.call import Call
 from modelwire.server.context import Context
 from modelwire.server.signature import Signature, called
@@ -33,6 +34,8 @@ class Function:
     def __init__(
         self, function: Callable[..., Any], signature: Signature, pool: Executor, *, inline: bool, timeout: float | None
     ) -> None:
+        if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"timeout must be a number of seconds above 0, not {timeout!r}")
         self.function = function
         self.signature = signature
         self.pool = pool
@@ -81,6 +84,11 @@ async def run_sync(function: Callable[[], Any], pool: Executor | None) -> Any:
         except (StopIteration, GeneratorExit) as error:
             # A future cannot carry a StopIteration, and a GeneratorExit would close the coroutine that awaits it.
             raise RuntimeError(f"the function raised {type(error).__name__}") from error
+        except KeyboardInterrupt as error:
+            if pool is None:
+                raise
+            # Ctrl-C reaches the main thread only: in a worker it is the function's own doing.
+            raise RuntimeError("the function raised KeyboardInterrupt") from error
 
     if pool is None:
         result = run()

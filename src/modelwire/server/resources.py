@@ -7,22 +7,30 @@ values are percent-decoded once, and none may climb out of its place.
 from __future__ import annotations
 
 import asyncio
-import logging
+import difflib
 import re
 from typing import Any
 
 import msgspec
 
-from modelwire.errors import INTERNAL_ERROR, INVALID_PARAMS, ConfigError, NotFound, PeerError, RpcError, SignatureError
+from modelwire.errors import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    ConfigError,
+    NotFound,
+    PeerError,
+    RpcError,
+    SignatureError,
+    ToolError,
+)
 from modelwire.protocol import types as t
 from modelwire.rpc.call import Call
 from modelwire.rules.uri_template import UriTemplate
 from modelwire.server import contents
+from modelwire.server.crashes import log_crash
 from modelwire.server.functions import Expired, Function
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ArgumentErrors
-
-_log = logging.getLogger("modelwire")
 
 _SEGMENTS = re.compile(r"[/\\]")
 
@@ -114,7 +122,13 @@ class Resources:
             values = family.pattern.match(uri)
             if values is not None and not any(_climbs(value) for value in values.values()):
                 return await _read(call, uri, family.function, values, family.template.mime_type)
-        raise NotFound("Resource not found", uri=uri)
+        raise NotFound(unknown_uri(uri, self.fixed.keys()), uri=uri)
+
+
+def unknown_uri(uri: str, known: list[str]) -> str:
+    """Return the message for a URI that names nothing, with the nearest one that does."""
+    near = difflib.get_close_matches(uri, known, n=1, cutoff=0.6) if len(uri) <= 1000 else []
+    return f"Resource not found: {uri[:200]}" + (f". Did you mean {near[0]}?" if near else "")
 
 
 def _climbs(value: Any) -> bool:
@@ -149,18 +163,16 @@ async def guarded(call: Call, what: str, running: Any) -> Any:
     """
     try:
         return await running
-    except PeerError:
-        _log.exception("%s failed", what)
-    except RpcError:
-        raise
-    except Expired as error:
-        raise RpcError(INTERNAL_ERROR, f"The {what} {error}") from None
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
         if call.cancelled:
             raise
-        _log.exception("%s was cancelled from inside", what)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
-        _log.exception("%s failed", what)
+        log_crash(f"{what} was cancelled from inside", error)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) or (isinstance(error, RpcError) and not isinstance(error, PeerError)):
+            raise
+        if isinstance(error, ToolError):  # only tools have isError; its words are meant for the client all the same
+            raise RpcError(INTERNAL_ERROR, error.message) from None
+        if isinstance(error, Expired):
+            raise RpcError(INTERNAL_ERROR, f"The {what} {error}") from None
+        log_crash(f"{what} failed", error)
     raise RpcError(INTERNAL_ERROR, f"The {what} failed unexpectedly; the server's log says more")

@@ -6,6 +6,7 @@ does not is this side's error and never reaches the client as a result.
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -66,6 +67,12 @@ class ResultCheck:
         except RecursionError:
             raise ResultError(f"{self._name} returned a value nested too deeply or containing itself") from None
         except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+            if inspect.isawaitable(value):
+                if inspect.iscoroutine(value):
+                    value.close()
+                raise ResultError(
+                    f"{self._name} returned a {type(value).__name__}; did you forget to await it?"
+                ) from None
             raise ResultError(
                 f"{self._name} returned a {type(value).__name__} that has no JSON form: {error}"
             ) from error

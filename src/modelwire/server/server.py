@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
-from modelwire.errors import ConfigError
+from modelwire.errors import ConfigError, SignatureError
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.jsonrpc import Notification
@@ -88,6 +88,8 @@ class Server:
         max_message: int = DEFAULT_MAX_MESSAGE,
         observers: Sequence[Observer] = (),
     ) -> None:
+        if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"a server's name is a string, not {name!r}")
         if page_size is not None and page_size < 1:
             raise ConfigError(f"page_size must be at least 1, not {page_size}")
         self.info = t.Implementation(
@@ -257,6 +259,8 @@ class Server:
             SignatureError: Parameters and variables do not match.
             ConfigError: The template is malformed, or there is a resource of that URI already.
         """
+        if callable(uri):  # used without parentheses, as tools and prompts may be
+            raise SignatureError(f"resource {tool_name(uri)!r} needs a URI: @server.resource('scheme://name')")
 
         def register(function: F) -> F:
             self.add_resource(
@@ -431,7 +435,12 @@ class Server:
 
         Args:
             what: "tools", "prompts", "resources", or the URI of a resource.
+
+        Raises:
+            ConfigError: It is a misspelt list.
         """
+        if what in ("tool", "prompt", "resource"):
+            raise ConfigError(f"changed({what!r}) tells nobody anything; the list is called {what + 's'!r}")
         self.features.changed(what)
 
     # ------------------------------------------------------------------ serving
@@ -491,6 +500,8 @@ class Server:
 
 
 def _decorator(add: Callable[..., None], function: Any, options: dict[str, Any]) -> Any:
+    if isinstance(function, str):
+        raise SignatureError(f"{function!r} is no function; a name goes by keyword: name={function!r}")
     if function is not None:
         add(function, **options)
         return function

@@ -178,6 +178,8 @@ class _Parts:
             stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
             raise SignatureError(f"{self.name}: {where} ({stars}{parameter.name}) has no schema; name every parameter")
         annotation = self._evaluated(parameter.annotation, where)
+        if parameter.name == "ctx" and parameter.annotation is parameter.empty and self._context_type is not None:
+            raise SignatureError(f"{self.name}: {where} has no annotation; write ctx: {self._context_type.__name__}")
         if self._is_context(annotation):
             self._take_context(parameter)
             return

@@ -25,6 +25,7 @@ from modelwire.rpc.call import Call
 from modelwire.server import contents
 from modelwire.server.arguments import not_an_object
 from modelwire.server.context import Context
+from modelwire.server.crashes import log_crash
 from modelwire.server.functions import Expired, Function, run_sync, threads_for, within
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ArgumentErrors, ResultError
@@ -59,10 +60,10 @@ class ToolEntry:
         try:
             result = self.finish(self, call, await self.run(call))
             return result if type(result) is bytes else self._encoded(call, result)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if call.cancelled:
                 raise
-            return self._crashed("was cancelled from inside")
+            return self._crashed("was cancelled from inside", error)
         except BaseException as error:
             return self._failed(error)
 
@@ -85,10 +86,10 @@ class ToolEntry:
         # A PeerError is another server's answer to the tool's own client, and not our answer to this one.
         if isinstance(error, KeyboardInterrupt) or (isinstance(error, RpcError) and not isinstance(error, PeerError)):
             raise error
-        return self._crashed("failed")
+        return self._crashed("failed", error)
 
-    def _crashed(self, how: str) -> CallToolResult:
-        _log.exception("tool %r %s", self.tool.name, how)
+    def _crashed(self, how: str, error: BaseException) -> CallToolResult:
+        log_crash(f"tool {self.tool.name!r} {how}", error)
         return failure(ToolError(f"The tool {self.tool.name!r} {how} unexpectedly; its log says more."))
 
 
