@@ -203,6 +203,10 @@ class ServerExited(ConnectionLost):
         self.stderr = stderr
         self._message = message
 
+    def hinted(self, hint: str) -> ServerExited:
+        """Return the same condition with a word on what may be the cause."""
+        return ServerExited(f"{self._message}; {hint}", exit_code=self.exit_code, stderr=self.stderr)
+
     def again(self, what: str) -> ServerExited:
         """Return the same condition as a new exception, for another request that it hits."""
         return ServerExited(f"{what}: {self._message}", exit_code=self.exit_code, stderr=self.stderr)

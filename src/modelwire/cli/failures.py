@@ -32,7 +32,8 @@ TIMEOUT = 7
 INTERRUPTED = 130
 
 STDERR_LINES = 20
-"""How much of the server's stderr a failure shows."""
+"""How much of the server's stderr a failure shows, and of it the beginning of a long traceback."""
+TRACEBACK = "Traceback (most recent call last):"
 
 _KINDS: tuple[tuple[type[ModelwireError], int, str], ...] = (
     (RequestTimeout, TIMEOUT, "timeout"),
@@ -69,7 +70,7 @@ class Failure(Exception):
     def as_text(self) -> str:
         """Return it for people."""
         text = f"mw: {self.message}"
-        lines = self.stderr.rstrip().splitlines()[-STDERR_LINES:]
+        lines = stderr_end(self.stderr)
         return "\n".join(
             [text, *(["the server's stderr ended with:"] if lines else []), *(f"  {line}" for line in lines)]
         )
@@ -78,7 +79,7 @@ class Failure(Exception):
         """Return it for programs: one line."""
         error = {"kind": self.kind, "message": self.message, "exitCode": self.exit_code, **self.details}
         if self.stderr.strip():
-            error["stderr"] = "\n".join(self.stderr.rstrip().splitlines()[-STDERR_LINES:])
+            error["stderr"] = "\n".join(stderr_end(self.stderr))
         return json.dumps({"error": error})
 
     def report(self, *, as_json: bool) -> None:
@@ -89,6 +90,35 @@ class Failure(Exception):
         from modelwire.cli.output import safe_text  # not before it is needed: see modelwire.cli
 
         print(safe_text(self.as_text()), file=sys.stderr, flush=True)
+
+
+def stderr_end(stderr: str) -> list[str]:
+    """Return the last lines of a server's stderr; what was left out is marked.
+
+    Of a traceback that is longer, the line before it stays, too: it says what failed.
+    """
+    lines = stderr.rstrip().splitlines()
+    first = len(lines) - STDERR_LINES
+    if first <= 0:
+        return lines
+    begin = _traceback_begin(lines)
+    if begin is None or begin >= first:
+        return [_left_out(first, "above"), *lines[first:]]
+    head, rest = lines[begin : begin + 2], lines[first + 2 :]
+    above = [_left_out(begin, "above")] if begin else []
+    return [*above, *head, _left_out(first - begin, "left out"), *rest]
+
+
+def _traceback_begin(lines: list[str]) -> int | None:
+    """Where the last error begins: at the line before its traceback, and before those that it followed from."""
+    for at in range(len(lines) - 1, 0, -1):
+        if lines[at] == TRACEBACK and lines[at - 1].strip():
+            return at - 1
+    return None
+
+
+def _left_out(count: int, where: str) -> str:
+    return f"… ({count} line{'' if count == 1 else 's'} {where})"
 
 
 def usage(message: str) -> Failure:

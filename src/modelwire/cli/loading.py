@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from modelwire.cli.failures import USAGE, Failure
-from modelwire.cli.targets import split_object
+from modelwire.cli.targets import no_such_file, split_object
 from modelwire.server.server import Server
 
 PREFERRED_NAMES = ("server", "mcp", "app")
@@ -50,8 +50,7 @@ def load_server(target: str, arguments: list[str], prepare: Callable[[Server], N
     """
     path, object_name = split_object(target)
     if not os.path.isfile(path):
-        what = "is no file" if os.path.exists(path) else "does not exist"
-        raise _start_failed(f"cannot run {path!r}: it {what} (the path is taken from {os.getcwd()!r})")
+        raise _start_failed(f"{path!r} is no file" if os.path.exists(path) else no_such_file(path))
     sys.argv = [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     served: list[Server] = []

@@ -6,7 +6,8 @@ Built on argparse, because ``mw --help`` should cost little more than starting P
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from modelwire.cli.failures import usage
 
@@ -37,10 +38,30 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+        self.words: Sequence[str] = ()
+        """What is parsed, for advice on how to write it instead."""
+
+    def parse(self, words: Sequence[str]) -> Any:
+        """Read the words of a command line; options may stand anywhere."""
+        self.words = words
+        return self.parse_intermixed_args(words)
 
     def error(self, message: str) -> NoReturn:
         """Raise the failure: what is wrong, and how it is used."""
         raise usage(f"{message}\nUsage: {self.usage}\nMore: {self.prog} --help")
+
+
+def add_target(parser: Parser) -> None:
+    """Add the server's file, which is checked before anything else is, so that its error is the one that is told."""
+
+    def target(text: str) -> str:
+        from modelwire.cli.targets import is_python_file, no_python_file  # only where there is a target
+
+        if not is_python_file(text):
+            raise usage(no_python_file(text, parser.prog, parser.words))
+        return text
+
+    parser.add_argument("target", metavar="TARGET", type=target, help="the server: see below")
 
 
 def add_client_options(parser: Parser) -> None:

@@ -72,7 +72,7 @@ def _parse(name: str, module: Any, rest: list[str], command: list[str] | None) -
     parser = Parser(f"mw {name}", module.USAGE_LINE, module.DESCRIPTION, module.EPILOG)
     module.configure(parser, command is not None and not {"-h", "--help"} & set(rest))
     try:
-        args = parser.parse_intermixed_args(rest)
+        args = parser.parse(rest)
     except SystemExit:
         return None
     args.command = command

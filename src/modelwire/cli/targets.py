@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import os
+import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from modelwire.cli.failures import UNREACHABLE, Failure, usage
@@ -44,12 +46,14 @@ def resolve(target: str | None, command: list[str] | None) -> Target:
             raise usage("after -- the server's command is expected, such as: -- node server.js")
         return Target(command)
     assert target is not None
+    if not is_python_file(target):
+        raise usage(no_python_file(target))
     path, object_name = split_object(target)
-    if not path.endswith(".py"):
-        raise usage(_no_file(target))
     try:
         with open(path, "rb") as file:
             source = file.read()
+    except FileNotFoundError:
+        raise Failure(UNREACHABLE, "unreachable", no_such_file(path)) from None
     except OSError as error:
         raise Failure(UNREACHABLE, "unreachable", f"cannot read {path!r}: {error.strerror}") from None
     path = os.path.join(os.curdir, path) if path.startswith("-") else path
@@ -66,6 +70,31 @@ def split_object(target: str) -> tuple[str, str | None]:
     if not colon or os.path.exists(target) or not all(part.isidentifier() for part in name.split(".")):
         return target, None
     return path, name
+
+
+def is_python_file(target: str) -> bool:
+    """Whether a target is ``FILE.py`` or ``FILE.py:OBJECT``, as far as its name says."""
+    return split_object(target)[0].endswith(".py")
+
+
+def no_such_file(path: str) -> str:
+    """Return the message for a file that is not there: where it was looked for, and what is there."""
+    import difflib
+
+    folder, name = os.path.split(os.path.abspath(path))
+    try:
+        files = sorted(file for file in os.listdir(folder) if file.endswith(".py"))
+    except OSError:
+        return f"there is no file {path!r}: the folder {folder!r} does not exist"
+    near = difflib.get_close_matches(name, files, n=1, cutoff=0.6)
+    if near:
+        hint = f"Did you mean {os.path.join(os.path.dirname(path), near[0])!r}?"
+    elif files:
+        shown = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
+        hint = f"Its Python files are {shown}."
+    else:
+        hint = "It has no Python file."
+    return f"there is no file {name!r} in {folder!r}. {hint}"
 
 
 def has_main_part(source: bytes) -> bool:
@@ -91,7 +120,29 @@ def _asks_for_main(test: ast.expr) -> bool:
     return names == {"__name__"} and values == {"__main__"}
 
 
-def _no_file(target: str) -> str:
+def no_python_file(target: str, program: str = "mw call", words: Sequence[str] = ()) -> str:
+    """Return the message for a target that is no Python file: how its command is written.
+
+    Args:
+        target: The word that stands where the target belongs.
+        program: The command, such as ``mw call``.
+        words: What followed it on the command line.
+    """
     if "://" in target:
         return f"{target!r} is an address; this version starts servers and speaks stdio with them only"
-    return f"{target!r} is no .py file. A command goes to the end of the line, after --, such as: -- node server.js"
+    at = words.index(target) if target in words else len(words)
+    before, after = words[:at], words[at + 1 :]
+    file, rest = (after[:1], after[1:]) if after and _looks_like_a_file(after[0]) else ([], after)
+    lines = [f"{target!r} is no .py file. A command goes to the end of the line, after --, such as:"]
+    if file or not os.path.splitext(target)[1]:
+        lines.append("  " + shlex.join([*program.split(), *before, *rest, "--", target, *file]))
+    else:
+        lines.append(f"  {program} -- node server.js")
+    if file and is_python_file(file[0]) and os.path.basename(target).startswith("python"):
+        lines.append("A Python file needs no command:")
+        lines.append("  " + shlex.join([*program.split(), *before, *file, *rest]))
+    return "\n".join(lines)
+
+
+def _looks_like_a_file(word: str) -> bool:
+    return "=" not in word and "://" not in word and bool(os.path.splitext(word)[1])

@@ -21,7 +21,7 @@ from modelwire.client.hearing import Hearing, OnLog, OnNotification
 from modelwire.client.listening import Listening
 from modelwire.client.lists import all_pages
 from modelwire.client.targets import Target
-from modelwire.client.values import arguments_json, prompt_arguments, reference, value_of
+from modelwire.client.values import arguments_json, prompt_arguments, reference, seconds, value_of
 from modelwire.errors import ConfigError, ProtocolViolation
 from modelwire.protocol import structured
 from modelwire.protocol import types as t
@@ -35,7 +35,15 @@ from modelwire.version import __version__
 
 T = TypeVar("T")
 
-_DEFAULT: Any = object()
+
+class _TheClients:
+    """Stands for "as the client was told" where None has a meaning of its own."""
+
+    def __repr__(self) -> str:
+        return "<the client's>"
+
+
+_DEFAULT: Any = _TheClients()
 
 
 class Client:
@@ -103,9 +111,9 @@ class Client:
         polite_shutdown: bool = False,
         observers: Sequence[Observer] = (),
     ) -> None:
-        self.timeout = timeout
-        self._max_timeout = max_timeout
-        self._connect_timeout = connect_timeout
+        self.timeout = seconds(timeout, "timeout")
+        self._max_timeout = seconds(max_timeout, "max_timeout")
+        self._connect_timeout = seconds(connect_timeout, "connect_timeout")
         self._polite = polite_shutdown
         self._capabilities = capabilities or t.ClientCapabilities()
         self._hearing = Hearing(on_log, on_notification)
@@ -453,7 +461,16 @@ class Client:
                 async for event in events:
                     print(event)
             ```
+
+        Raises:
+            ConfigError: Nothing is asked for, or ``uris`` is a string.
         """
+        if isinstance(uris, str):
+            raise ConfigError(f"uris= takes a list of URIs: uris=[{uris!r}]")
+        if not (tools or prompts or resources or uris):
+            raise ConfigError(
+                "listen() was asked for nothing; pass tools=True, prompts=True, resources=True or uris=[...]"
+            )
         wanted = t.SubscriptionFilter(
             tools_list_changed=tools or None,
             prompts_list_changed=prompts or None,
@@ -492,12 +509,19 @@ class Client:
         on_progress: OnProgress | None,
         meta: Mapping[str, Any] | None,
     ) -> Raw:
-        seconds = self.timeout if timeout is _DEFAULT else timeout
+        wait = self.timeout if timeout is _DEFAULT else seconds(timeout, "timeout")
         if max_timeout is _DEFAULT:
             limit = self._max_timeout
-            max_timeout = None if seconds is None or limit is None else max(seconds, limit)
+            max_timeout = None if wait is None or limit is None else max(wait, limit)
+        if on_progress is not None and not callable(on_progress):
+            raise ConfigError(f"on_progress is called with (progress, total, message); {on_progress!r} is no function")
         return await self._conversation.request(
-            method, params, timeout=seconds, max_timeout=max_timeout, on_progress=on_progress, meta=meta
+            method,
+            params,
+            timeout=wait,
+            max_timeout=seconds(max_timeout, "max_timeout"),
+            on_progress=on_progress,
+            meta=meta,
         )
 
 

@@ -10,6 +10,8 @@ import asyncio
 import contextlib
 import inspect
 import logging
+import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -269,7 +271,10 @@ class Conversation:
     def _connection(self) -> Connection:
         self.opened  # noqa: B018 - says that the client is not connected, if so
         assert self._link is not None
-        return self._link.connection
+        connection = self._link.connection
+        if connection.loop is not asyncio.get_running_loop():
+            raise ConfigError("the client was connected in another event loop; connect it in the one that uses it")
+        return connection
 
     # ------------------------------------------------------------------ hearing
 
@@ -368,17 +373,32 @@ def _exit(code: int | None) -> str:
 async def _at_start(error: ConnectionLost, stream: MessageStream) -> ConnectionLost:
     """Say how the server ended, also when the first sign of it was that it no longer takes what we send."""
     if isinstance(error, ServerExited):
-        return error
+        return _with_hint(error)
     if isinstance(stream, ProcessStream):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stream.wait_exit(), FLUSH_SECONDS)
         if stream.exit_code is not None:
-            return ServerExited(
-                f"the server {_exit(stream.exit_code)} while the conversation was being opened",
-                exit_code=stream.exit_code,
-                stderr=stream.stderr_tail(),
+            return _with_hint(
+                ServerExited(
+                    f"the server {_exit(stream.exit_code)} while the conversation was being opened",
+                    exit_code=stream.exit_code,
+                    stderr=stream.stderr_tail(),
+                )
             )
     return ConnectionLost(f"{error} while the conversation was being opened")
+
+
+_MISSING_VARIABLE = re.compile(r"KeyError: '(\w+)'")
+
+
+def _with_hint(error: ServerExited) -> ServerExited:
+    """Add what people most often forget, where the end of the server looks like it."""
+    if error.exit_code == 0:
+        return error.hinted("it ended without serving: does it call server.run()?")
+    for name in _MISSING_VARIABLE.findall(error.stderr):
+        if name in os.environ:
+            return error.hinted(f"a server gets a minimal environment; hand {name} on with pass_env=[{name!r}] or env=")
+    return error
 
 
 def _with_stderr(late: RequestTimeout, stream: MessageStream) -> RequestTimeout:

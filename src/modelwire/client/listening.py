@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from modelwire.errors import RequestTimeout
+from modelwire.errors import ConfigError, RequestTimeout
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.meta import SUBSCRIPTION_ID
@@ -118,12 +118,14 @@ class Listening:
         self._id: int | None = None
         self._end: Exception | None = None
         self._over = False
+        self._entered = False
         self.subscribed: list[str] = []
         """The URIs that ``resources/subscribe`` was sent for."""
         self.honoured: t.SubscriptionFilter = t.SubscriptionFilter()
         """The part of what was asked for that the server agreed to tell; the rest was logged as a warning."""
 
     async def __aenter__(self) -> Listening:
+        self._entered = True
         self._hearing.listenings.add(self)
         try:
             if self._conversation.opened.revision.listen:
@@ -142,6 +144,8 @@ class Listening:
         await self.aclose()
 
     def __aiter__(self) -> Listening:
+        if not self._entered:
+            raise ConfigError("a listening is an `async with` block: async with client.listen(...) as events:")
         return self
 
     async def __anext__(self) -> Event:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -120,6 +121,9 @@ class Target:
                 _log.error("%s failed", self, exc_info=error)
 
 
+_RUNNERS = {".js": "node", ".mjs": "node", ".cjs": "node", ".ts": "npx", ".sh": "sh", ".rb": "ruby"}
+
+
 def _command(target: Any) -> list[str] | None:
     if isinstance(target, str | Path):
         return _from_string(os.fspath(target))
@@ -138,10 +142,15 @@ def _command(target: Any) -> list[str] | None:
 def _from_string(target: str) -> list[str]:
     if target.startswith(_LATER):
         raise ConfigError(f"{target!r}: this version speaks stdio and in memory only; give a command as a list")
-    if not target.endswith(".py"):
-        raise ConfigError(f"{target!r} is no .py file; give a command as a list: {target.split()!r}")
     # Whole, since the command may run in another folder.
     path = os.path.abspath(target)
+    if os.path.isdir(path):
+        raise ConfigError(f"{target!r} is a folder; name the .py file in it, or give a command as a list")
+    if not os.path.exists(path) and len(target.split()) > 1:
+        raise ConfigError(f"{target!r} is no file; give a command as a list: {shlex.split(target)!r}")
+    if not target.endswith(".py"):
+        runner = _RUNNERS.get(os.path.splitext(target)[1], "program")
+        raise ConfigError(f"{target!r} is no .py file; give a command as a list, such as {[runner, target]!r}")
     if not os.path.exists(path):
         raise ConfigError(f"there is no file {target!r}; the path is taken from {os.getcwd()!r}")
     return [sys.executable, path]

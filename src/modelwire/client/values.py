@@ -82,14 +82,26 @@ def _foreign(kind: Any, value: Any) -> Any:
     return validate(value)
 
 
+def seconds(value: Any, name: str) -> float | None:
+    """Return a time in seconds, or None for no limit.
+
+    Raises:
+        ConfigError: It is neither.
+    """
+    if value is None or (isinstance(value, int | float) and value > 0):
+        return value
+    raise ConfigError(f"{name} must be a number of seconds above 0, or None for no limit; not {value!r}")
+
+
 def arguments_json(arguments: Mapping[str, Any] | None) -> bytes | None:
     """Return a call's arguments as JSON; None when there are none to send.
 
     Raises:
-        ConfigError: They cannot be written as JSON.
+        ConfigError: They are no mapping, or cannot be written as JSON.
     """
     if arguments is None:
         return None
+    _check_mapping(arguments)
     try:
         return wire.encode(dict(arguments), LATEST)
     except wire.WireError as error:
@@ -100,10 +112,11 @@ def prompt_arguments(arguments: Mapping[str, Any] | None) -> dict[str, str] | No
     """Return a prompt's arguments as strings, which is all that the wire has for them: JSON for what is no string.
 
     Raises:
-        ConfigError: One cannot be written as JSON.
+        ConfigError: They are no mapping, or one cannot be written as JSON.
     """
     if arguments is None:
         return None
+    _check_mapping(arguments)
     try:
         return {
             name: value if isinstance(value, str) else wire.encode(value, LATEST).decode()
@@ -111,6 +124,11 @@ def prompt_arguments(arguments: Mapping[str, Any] | None) -> dict[str, str] | No
         }
     except wire.WireError as error:
         raise ConfigError(f"the arguments cannot be sent: {error}") from None
+
+
+def _check_mapping(arguments: Any) -> None:
+    if not isinstance(arguments, Mapping):
+        raise ConfigError(f"arguments go by name, as a dict such as {{'city': 'Oslo'}}, not {arguments!r}")
 
 
 def reference(ref: str | t.PromptReference | t.ResourceTemplateReference) -> Any:

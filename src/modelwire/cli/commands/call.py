@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from modelwire.cli.failures import FAILED, OK, Failure
-from modelwire.cli.parsing import EXIT_CODES, TARGET_HELP, Parser, add_client_options, seconds
+from modelwire.cli.parsing import EXIT_CODES, TARGET_HELP, Parser, add_client_options, add_target, seconds
 
 if TYPE_CHECKING:
     from modelwire.client.client import Client
@@ -24,7 +24,7 @@ EPILOG = f"{TARGET_HELP.format(name='call', more='TOOL a=1 ')}\n{EXIT_CODES}"
 def configure(parser: Parser, has_command: bool) -> None:
     """Add the arguments."""
     if not has_command:
-        parser.add_argument("target", metavar="TARGET", help="the server: see below")
+        add_target(parser)
     parser.add_argument("tool", metavar="TOOL", help="the tool's name")
     parser.add_argument("arguments", metavar="NAME=VALUE", nargs="*", default=[], help="its arguments")
     parser.add_argument("--wait", metavar="SECONDS", type=seconds, help="wait for a tool that appears later")

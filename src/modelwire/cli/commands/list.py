@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from modelwire.cli.failures import OK
-from modelwire.cli.parsing import EXIT_CODES, TARGET_HELP, Parser, add_client_options
+from modelwire.cli.parsing import EXIT_CODES, TARGET_HELP, Parser, add_client_options, add_target
 
 if TYPE_CHECKING:
     from modelwire.client.client import Client
@@ -23,7 +23,7 @@ EPILOG = f"{TARGET_HELP.format(name='list', more='tools ')}\n{EXIT_CODES}"
 def configure(parser: Parser, has_command: bool) -> None:
     """Add the arguments."""
     if not has_command:
-        parser.add_argument("target", metavar="TARGET", help="the server: see below")
+        add_target(parser)
     parser.add_argument("kind", nargs="?", choices=KINDS, help="what to list; by default everything")
     add_client_options(parser)
 

@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from modelwire.cli.failures import OK, missing
-from modelwire.cli.parsing import EXIT_CODES, TARGET_HELP, Parser, add_client_options
+from modelwire.cli.parsing import EXIT_CODES, TARGET_HELP, Parser, add_client_options, add_target
 
 if TYPE_CHECKING:
     from modelwire.client.client import Client
@@ -23,7 +23,7 @@ EPILOG = f"{TARGET_HELP.format(name='prompt', more='NAME a=1 ')}\n{EXIT_CODES}"
 def configure(parser: Parser, has_command: bool) -> None:
     """Add the arguments."""
     if not has_command:
-        parser.add_argument("target", metavar="TARGET", help="the server: see below")
+        add_target(parser)
     parser.add_argument("name", metavar="NAME", help="the prompt's name")
     parser.add_argument("arguments", metavar="ARGUMENT=VALUE", nargs="*", default=[], help="its arguments")
     add_client_options(parser)

@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from modelwire.cli.failures import OK, Failure, missing
-from modelwire.cli.parsing import EXIT_CODES, TARGET_HELP, Parser, add_client_options
+from modelwire.cli.parsing import EXIT_CODES, TARGET_HELP, Parser, add_client_options, add_target
 
 if TYPE_CHECKING:
     from modelwire.client.client import Client
@@ -19,7 +19,7 @@ EPILOG = f"{TARGET_HELP.format(name='read', more='URI ')}\n{EXIT_CODES}"
 def configure(parser: Parser, has_command: bool) -> None:
     """Add the arguments."""
     if not has_command:
-        parser.add_argument("target", metavar="TARGET", help="the server: see below")
+        add_target(parser)
     parser.add_argument("uri", metavar="URI", help="the resource's URI")
     add_client_options(parser)
 
