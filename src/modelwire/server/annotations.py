@@ -89,6 +89,11 @@ class Scope:
             self._locals.update(inspect.getclosurevars(plain).nonlocals)
 
     @property
+    def local_names(self) -> dict[str, Any]:
+        """The names that are no module's."""
+        return self._locals
+
+    @property
     def names(self) -> dict[str, Any]:
         """Every name, with what it stands for."""
         return {**self._globals, **self._locals} if self._locals else self._globals
@@ -142,11 +147,22 @@ def _refusals(annotation: Any, seen: dict[int, Any]) -> Iterator[str]:
         yield from _literal_refusals(get_args(annotation))
     elif isinstance(annotation, type) and origin is None:
         yield from _class_refusals(annotation, seen)
+    elif hasattr(annotation, "__value__") and _mentions(annotation.__value__, annotation, set[int]()):
+        yield f"{annotation.__name__} contains itself, which msgspec cannot follow"
     else:
         alias = getattr(annotation, "__value__", None) or getattr(annotation, "__supertype__", None)
         inner = [origin, *get_args(annotation), alias]
         for item in inner:
             yield from _refusals(item, seen)
+
+
+def _mentions(annotation: Any, alias: Any, seen: set[int]) -> bool:
+    """Whether an alias comes up in what it stands for."""
+    if annotation is alias or id(annotation) in seen:
+        return annotation is alias
+    seen.add(id(annotation))
+    inner = (*get_args(annotation), getattr(annotation, "__value__", None))
+    return any(_mentions(item, alias, seen) for item in inner if item is not None)
 
 
 def _metadata_refusal(item: Any) -> str | None:

@@ -14,6 +14,7 @@ import inspect
 import ipaddress
 import pathlib
 import re
+import sys
 import typing
 from collections import abc
 from collections.abc import Callable, Mapping
@@ -22,13 +23,14 @@ from typing import Annotated, Any, ForwardRef, Literal, TypeVar, get_args, get_o
 import msgspec
 
 from modelwire.server import explain
-from modelwire.server.annotations import is_pydantic, is_union, refusal
+from modelwire.server.annotations import Name, Scope, is_pydantic, is_union, refusal
 from modelwire.server.constraints import Check, Rules, Unsupported, limit_check, read
 from modelwire.server.containers import Items, Members, PlainKey, Row
 from modelwire.server.generics import bound, substitute
-from modelwire.server.nodes import Alias, Checked, Choice, Node, Plain, Text, Union
+from modelwire.server.nodes import Alias, Checked, Choice, Node, Plain, Text
 from modelwire.server.objects import Fields, fields_of, has_fields
 from modelwire.server.pydantic_types import Pydantic
+from modelwire.server.unions import Union
 
 __all__ = ["Unsupported", "converter"]
 
@@ -61,22 +63,23 @@ _TEXTS: tuple[tuple[type, str, str], ...] = (
 _SCALARS = (str, int, float, bool, type(None))
 
 
-def converter(annotation: Any, names: Mapping[str, Any] | None = None) -> Node:
+def converter(annotation: Any, scope: Scope | None = None) -> Node:
     """Return what converts values of a type; a `Plain` one when msgspec does all of it.
 
     Args:
         annotation: The type, evaluated.
-        names: Names that annotations of classes may use beside those of their modules.
+        scope: Names that annotations of classes may use beside those of their modules.
 
     Raises:
         Unsupported: Nothing could enforce the type.
     """
-    return _Builder(names or {}).build(annotation)
+    return _Builder(scope).build(annotation)
 
 
 class _Builder:
-    def __init__(self, names: Mapping[str, Any]) -> None:
-        self._names = names
+    def __init__(self, scope: Scope | None) -> None:
+        self._scope = scope
+        self._names = {} if scope is None else scope.names
         self._made: dict[Any, Node] = {}
 
     def build(self, annotation: Any) -> Node:
@@ -100,14 +103,17 @@ class _Builder:
                 return self._named(annotation, origin or annotation, args, name)
         return self._class(annotation, origin or annotation, args, reason)
 
-    def _resolved(self, name: str | ForwardRef) -> Any:
+    def _resolved(self, name: str | ForwardRef, module: Mapping[str, Any] | None = None) -> Any:
         text = name if isinstance(name, str) else name.__forward_arg__
         try:
-            return eval(text, dict(self._names))
+            return eval(text, {**self._names, **(module or {})})
         except Exception as error:
             raise Unsupported(f"{text!r} cannot be evaluated: {error}") from error
 
     def _annotated(self, annotation: Any, base: Any, metadata: tuple[Any, ...]) -> Node:
+        for item in metadata:
+            if isinstance(item, Name):
+                raise Unsupported(f"{item!r} names a field, which only classes and parameters have")
         rules = read(metadata)
         if rules.foreign or is_pydantic(base):
             return Pydantic(annotation, self._names)
@@ -174,6 +180,8 @@ class _Builder:
         alias = self._made[annotation] = Alias(named.__name__, annotation)
         bindings = dict(zip(getattr(named, "__type_params__", ()) or getattr(named, "__parameters__", ()), args))
         value = getattr(named, attribute)
+        if isinstance(value, str):
+            value = self._resolved(value, vars(sys.modules[named.__module__]))
         alias.target = self.build(substitute(value, bindings) if bindings else value)
         if not _contains(alias.target, alias):
             self._made[annotation] = alias.target
@@ -244,7 +252,7 @@ class _Builder:
             return self._made[key]
         name = "_".join([cls.__name__, *(word for arg in args for word in _words(arg))])
         node = self._made[key] = Fields(cls, name, key)
-        fields = fields_of(cls, args, self._names, node)
+        fields = fields_of(cls, args, self._scope, node)
         for field in fields:
             try:
                 field.node = self.build(field.hint)

@@ -6,12 +6,11 @@ Evaluates annotations; builds nothing.
 from __future__ import annotations
 
 import inspect
-import sys
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, ForwardRef, TypeVar, get_args, get_origin
 
-from modelwire.server.annotations import is_typed_dict
+from modelwire.server.annotations import Scope, is_typed_dict
 
 Bindings = dict[Any, Any]
 
@@ -40,18 +39,18 @@ def bound(variable: Any) -> Any:
     return Any if upper is None or isinstance(upper, ForwardRef) else upper
 
 
-def class_hints(cls: Any, args: tuple[Any, ...], names: Mapping[str, Any]) -> dict[str, Any]:
+def class_hints(cls: Any, args: tuple[Any, ...], scope: Scope | None) -> dict[str, Any]:
     """Return the annotation of each field, evaluated, its type variables replaced.
 
     Args:
         cls: The class.
         args: What stands in the brackets behind it.
-        names: Names that annotations may use beside those of the class's module.
+        scope: Names that annotations may use where the class's module does not have them.
 
     Raises:
         Exception: What Python raises for a name or an expression that does not work.
     """
-    hints = typing.get_type_hints(cls, localns={**_module(cls), **names}, include_extras=True)
+    hints = _hints(cls, scope)
     owners = list(_owners(cls, dict(zip(getattr(cls, "__parameters__", ()), args, strict=False))))
     if is_typed_dict(cls):  # each has the annotations of its bases, too
         owners.reverse()
@@ -62,8 +61,15 @@ def class_hints(cls: Any, args: tuple[Any, ...], names: Mapping[str, Any]) -> di
     return found
 
 
-def _module(cls: Any) -> dict[str, Any]:
-    return vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
+def _hints(cls: Any, scope: Scope | None) -> dict[str, Any]:
+    if scope is None:
+        return typing.get_type_hints(cls, include_extras=True)
+    # The names of a function are those of the classes inside it; another module's class means its own by the same name.
+    inside = scope.local_names if "<locals>" in cls.__qualname__ else None
+    try:
+        return typing.get_type_hints(cls, localns=inside, include_extras=True)
+    except NameError:
+        return typing.get_type_hints(cls, localns=scope.names, include_extras=True)
 
 
 def _owners(cls: Any, bindings: Bindings) -> Iterator[tuple[Any, Bindings]]:

@@ -7,23 +7,28 @@ registered, since validating by it could take minutes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from modelwire.errors import ConfigError
-from modelwire.server import schema_words
+from modelwire.server import explain, schema_words
 from modelwire.server.arguments import Argument, ArgumentErrors, binder, not_an_object
-from modelwire.server.json_values import is_list, is_object
+from modelwire.server.json_values import depth, is_list, is_object, members_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MAX_DEPTH = 64
 """Objects and lists within each other."""
 MAX_SIZE = 1 << 20
 """Bytes of the schema as JSON."""
-MAX_NODES = 50_000
+MAX_NODES = 20_000
 """Schemas that one value may have to be held against, each reference counted as what it refers to."""
+MAX_CHAIN = 200
+"""References and schemas that may lead from one to the next."""
+EXPLAINED_DEPTH = 8
+"""How deep a value may be for its faults to be looked for one by one, where the schema refers to itself: the validator
+answers yes or no in no time, but lists faults in a time that may double with each level."""
 BACKTRACK_LIMIT = 100_000
 """Steps back that matching one pattern may take."""
 
@@ -46,12 +51,12 @@ class GivenSchema:
         ConfigError: It is no JSON Schema 2020-12, refers to something outside itself, or is too large.
     """
 
-    __slots__ = ("_validator", "schema")
+    __slots__ = ("_recursive", "_validator", "schema")
 
     def __init__(self, schema: Any, what: str) -> None:
         import jsonschema_rs
 
-        _refuse_costly(schema, what)
+        self._recursive = _refuse_costly(schema, what)
         try:
             self._validator = jsonschema_rs.Draft202012Validator(
                 schema,
@@ -59,11 +64,9 @@ class GivenSchema:
                 validate_formats=False,  # in 2020-12 a format only annotates, and clients differ
                 pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT),
             )
-        except jsonschema_rs.ReferencingError:
-            raise ConfigError(f"{what}: a `$ref` points to nothing within the schema; nothing is fetched") from None
         except ValueError as error:
-            raise ConfigError(f"{what} is no valid JSON Schema 2020-12: {_told(schema, error)}") from None
-        self.schema = schema
+            raise ConfigError(f"{what} is no valid JSON Schema 2020-12{_told(schema, error)}") from None
+        self.schema: Any = schema
 
     def problems(self, value: Any, path: str = "") -> list[str]:
         """Return one clause per fault of a value; none when it is valid.
@@ -74,7 +77,22 @@ class GivenSchema:
         """
         if self._validator.is_valid(value):
             return []
+        if self._recursive and depth(value, EXPLAINED_DEPTH) > EXPLAINED_DEPTH:
+            return self._deep_problems(value, path)
         return schema_words.clauses(self.schema, self._validator.iter_errors(value), path)
+
+    def _deep_problems(self, value: Any, path: str) -> list[str]:
+        """Which members do not fit, without a word on where inside."""
+        import jsonschema_rs
+
+        found: list[str] = []
+        properties: dict[str, Any] = self.schema.get("properties", {}) if is_object(self.schema) else {}
+        for name in properties.keys() & value.keys() if is_object(value) else ():
+            alone: dict[str, Any] = {**self.schema, "required": [], "properties": {name: properties[name]}}
+            if not jsonschema_rs.Draft202012Validator(alone, offline=True).is_valid({name: value[name]}):
+                place = f"{path}.{name}" if path else name
+                found.append(f"{place}: something inside it does not fit; it is nested too deeply to say what")
+        return sorted(found) or [f"{path or 'arguments'}: nested too deeply to say what does not fit"]
 
 
 def argument_validator(name: str, schema: dict[str, Any]) -> Callable[[Mapping[str, Any]], None]:
@@ -89,10 +107,11 @@ def argument_validator(name: str, schema: dict[str, Any]) -> Callable[[Mapping[s
     """
     if schema.get("type") != "object":
         raise ConfigError(f'tool {name!r}: inputSchema needs "type": "object"')
-    _refuse_dialect(schema, f"tool {name!r}: inputSchema")
+    what = f"tool {name!r}: inputSchema"
+    _refuse_dialect(schema, what)
     if set(schema) <= {"type", "$schema"}:
         return lambda arguments: None
-    given = GivenSchema(schema, f"tool {name!r}: inputSchema")
+    given = GivenSchema(schema, what)
 
     def check(arguments: Mapping[str, Any]) -> None:
         if problems := given.problems(arguments):
@@ -169,46 +188,39 @@ def decoded(name: str, raw: msgspec.Raw | bytes | None) -> dict[str, Any]:
 
 
 def _told(schema: Any, error: ValueError) -> str:
-    """Where the fault is, if the validator says; its words are for people who wrote the schema."""
-    del schema
+    """Where the fault is, in words for people who wrote the schema."""
+    if type(getattr(error, "kind", None)).__name__ == "Referencing":
+        outside = [reference for reference in _references(schema) if not reference.startswith("#")]
+        which = f" {outside[0]!r}" if outside else ""
+        return f": its `$ref`{which} points to nothing within the schema, and nothing is fetched from elsewhere"
     place = "/".join(str(step) for step in getattr(error, "instance_path", ()))
-    text = str(getattr(error, "message", "") or error).splitlines()[0]
-    return f"at #/{place}: {text}" if place else text
+    return f": {explain.shown(getattr(error, 'instance', None), '')} may not stand at #/{place}"
+
+
+def _references(schema: Any) -> Iterator[str]:
+    for item in members_of(schema):
+        yield from _references(item)
+    if is_object(schema):
+        yield from (schema[word] for word in ("$ref", "$dynamicRef") if isinstance(schema.get(word), str))
 
 
 def _refuse_dialect(schema: Any, what: str) -> None:
     dialect = schema.get("$schema") if is_object(schema) else None
-    if dialect is not None and str(dialect).rstrip("#") != DIALECT:
+    if isinstance(dialect, str) and dialect.rstrip("#") != DIALECT:
         raise ConfigError(f"{what} is written in {dialect}, but only JSON Schema 2020-12 ({DIALECT}) is supported")
 
 
-def _refuse_costly(schema: Any, what: str) -> None:
-    _refuse_dialect(schema, what)
-    if (depth := _depth(schema)) > MAX_DEPTH:
-        raise ConfigError(f"{what} is nested deeper than {MAX_DEPTH} ({depth} or more)")
+def _refuse_costly(schema: Any, what: str) -> bool:
+    """Refuse what would cost too much; return whether the schema refers to itself."""
+    if depth(schema, MAX_DEPTH) > MAX_DEPTH:
+        raise ConfigError(f"{what} is nested deeper than {MAX_DEPTH}")
     try:
         size = len(msgspec.json.encode(schema))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise ConfigError(f"{what} is no JSON: {error}") from None
     if size > MAX_SIZE:
         raise ConfigError(f"{what} has {size} bytes, and may have {MAX_SIZE}")
-    _Cost(schema, what).check()
-
-
-def _depth(schema: Any) -> int:
-    """How deep it is, counted level by level, so that no depth can overflow the stack here."""
-    level: list[Any] = [schema]
-    depth = 0
-    while level and depth <= MAX_DEPTH:
-        depth += 1
-        level = [inner for item in level for inner in _inner(item) if isinstance(inner, dict | list)]
-    return depth
-
-
-def _inner(item: Any) -> Iterable[Any]:
-    if is_object(item):
-        return item.values()
-    return item if is_list(item) else ()
+    return _Cost(schema, what).check()
 
 
 class _Cost:
@@ -220,14 +232,21 @@ class _Cost:
         self._known: dict[int, int] = {}
         self._open: dict[int, int] = {}
         self._anchors: dict[str, Any] = {}
+        self._recursive = False
         self._collect(root)
 
-    def check(self) -> None:
-        if self._count(self._root, 0) > MAX_NODES:
+    def check(self) -> bool:
+        """Refuse a schema that costs too much; return whether it refers to itself."""
+        try:
+            count = self._count(self._root, 0)
+        except RecursionError:
+            raise self._chained() from None
+        if count > MAX_NODES:
             raise ConfigError(
                 f"{self._what} comes to more than {MAX_NODES} schemas once its references are followed; "
                 "validating by it could take minutes"
             )
+        return self._recursive
 
     def _collect(self, schema: Any) -> None:
         if is_list(schema):
@@ -235,6 +254,7 @@ class _Cost:
                 self._collect(item)
         elif is_object(schema):
             found: dict[str, Any] = schema
+            _refuse_dialect(found, self._what)
             for keyword, prefix in (("$anchor", "#"), ("$dynamicAnchor", "#"), ("$id", "")):
                 if isinstance(found.get(keyword), str):
                     self._anchors[prefix + found[keyword]] = found
@@ -250,7 +270,10 @@ class _Cost:
         if key in self._open:
             if self._open[key] == level:
                 raise ConfigError(f"{self._what} refers to itself without looking deeper into the value: it has no end")
+            self._recursive = True
             return 1
+        if len(self._open) > MAX_CHAIN:
+            raise self._chained()
         if key not in self._known:
             self._open[key] = level
             total = 1 + sum(self._count(item, level) for item in self._in_place(found))
@@ -258,6 +281,9 @@ class _Cost:
             del self._open[key]
             self._known[key] = total
         return self._known[key]
+
+    def _chained(self) -> ConfigError:
+        return ConfigError(f"{self._what} has more than {MAX_CHAIN} schemas that lead from one to the next")
 
     def _in_place(self, schema: dict[str, Any]) -> list[Any]:
         found = _members(schema, _IN_PLACE)

@@ -15,12 +15,12 @@ from typing import Annotated, Any, get_args, get_origin
 import msgspec
 
 from modelwire.server import explain
-from modelwire.server.annotations import Name, is_named_tuple, is_typed_dict, is_union
+from modelwire.server.annotations import Name, Scope, is_named_tuple, is_typed_dict, is_union
 from modelwire.server.constraints import MISSING, Unsupported, read
 from modelwire.server.definitions import Definitions
 from modelwire.server.generics import class_hints
 from modelwire.server.json_values import is_object
-from modelwire.server.nodes import Misfit, Node
+from modelwire.server.nodes import Misfit, Node, plain_form
 
 _QUALIFIERS = {"Required": True, "NotRequired": False}
 _OPEN = ("ReadOnly", "Final")
@@ -93,8 +93,13 @@ class Fields(Node):
             except Misfit as misfit:
                 problems += misfit.problems
         if problems:
-            raise Misfit(problems, inside=True, matched=sum(field.wire in given for field in self.fields))
+            raise Misfit(problems, inside=True, matched=self._matched(given))
         return self._new(found, given, path)
+
+    def _matched(self, given: dict[str, Any]) -> int:
+        """How near a value is: the tag says more than a member."""
+        tagged = self.tag is not None and given.get(self.tag[0]) == self.tag[1]
+        return sum(field.wire in given for field in self.fields) + 2 * tagged
 
     def _new(self, found: dict[str, Any], given: dict[str, Any], path: str) -> Any:
         try:
@@ -150,7 +155,7 @@ class Fields(Node):
                 found[name] = (
                     known[name].node.dump(item, f"{path}.{name}")
                     if name in known
-                    else msgspec.to_builtins(item, str_keys=True)
+                    else msgspec.to_builtins(item, str_keys=True, enc_hook=plain_form)
                 )
             except Misfit as misfit:
                 problems += misfit.problems
@@ -216,14 +221,14 @@ def _said(error: BaseException, value: dict[str, Any], path: str) -> str:
 # ------------------------------------------------------------------ reading classes
 
 
-def fields_of(cls: Any, args: tuple[Any, ...], names: Mapping[str, Any], node: Fields) -> list[Field]:
+def fields_of(cls: Any, args: tuple[Any, ...], scope: Scope | None, node: Fields) -> list[Field]:
     """Return the fields of a class, not yet compiled; sets what is particular about ``node``.
 
     Raises:
         Unsupported: Its annotations cannot be evaluated, or it is written in another way than as an object.
     """
     try:
-        hints = class_hints(cls, args, names)
+        hints = class_hints(cls, args, scope)
     except Exception as error:
         raise Unsupported(f"the annotations of {cls.__name__} cannot be evaluated: {error}") from error
     for known, reader in _READERS:
@@ -283,19 +288,26 @@ def _made(default: Any, factory: Any) -> Any:
 
 def _attrs_fields(cls: Any, hints: dict[str, Any], node: Fields) -> list[Field]:
     del node
-    given = getattr(cls.__init__, "__annotations__", {})
     found: list[Field] = []
     for field in cls.__attrs_attrs__:
         required = type(field.default).__name__ == "_Nothing" or repr(field.default) == "NOTHING"
         plain = not required and type(field.default).__name__ != "Factory"
         hint = hints.get(field.name, Any)
-        # attrs annotates its constructor with what a converter takes.
-        source = given.get(field.alias) if field.converter is not None else None
-        source = source if source is not None and not isinstance(source, str) else None
+        source = None if field.converter is None else _taken_by(field.converter)
         wire = field.alias
         found.append(Field(field.name, wire, hint, source, required and field.init, field.alias if field.init else "",
                            field.default if plain else MISSING))  # fmt: skip
     return found
+
+
+def _taken_by(converter: Any) -> Any:
+    """The type that a converter says it takes; None where it says nothing, and the field's own is as good a guess."""
+    function = getattr(converter, "converter", converter)  # attrs.Converter holds one
+    try:
+        first = next(iter(inspect.signature(function).parameters))
+        return None if isinstance(function, type) else typing.get_type_hints(function).get(first)
+    except Exception:
+        return None
 
 
 def _typed_dict_fields(cls: Any, hints: dict[str, Any], node: Fields) -> list[Field]:

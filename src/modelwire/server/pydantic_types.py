@@ -16,10 +16,12 @@ import msgspec
 from modelwire.server import explain, schema_words
 from modelwire.server.constraints import Unsupported
 from modelwire.server.definitions import Definitions
-from modelwire.server.json_values import is_list, is_object
+from modelwire.server.json_values import depth, is_list, is_object
 from modelwire.server.nodes import Misfit, Node
 
 _PREFIX = "#/$defs/"
+_EXPLAINED_DEPTH = 12
+"""How deep a value may be for its faults to be listed, which may take twice as long with each level."""
 _WANTED = frozenset({"boolean", "integer", "number", "array", "object"})
 
 
@@ -104,10 +106,15 @@ class Pydantic(Node):
             import jsonschema_rs
 
             self._validators[output] = jsonschema_rs.Draft202012Validator(schema, offline=True, validate_formats=False)
+        validator = self._validators[output]
         try:
-            return schema_words.clauses(schema, self._validators[output].iter_errors(value), path)
+            if validator.is_valid(value):
+                return []
         except UnicodeEncodeError:
             return []  # a lone surrogate; said where the result is encoded
+        if depth(value, _EXPLAINED_DEPTH) > _EXPLAINED_DEPTH:
+            return [f"{path}: something inside it does not fit; it is nested too deeply to say what"]
+        return schema_words.clauses(schema, validator.iter_errors(value), path)
 
     def schema(self, defs: Definitions) -> dict[str, Any]:
         whole = dict(self._output if defs.output else self._input)
@@ -148,17 +155,17 @@ def _made_of(title: Any, name: str) -> bool:
     return "".join(character for character in title if character.isalnum()).lower() == plain
 
 
-def _kinds(root: Any, schema: Any, depth: int) -> frozenset[str]:
+def _kinds(root: Any, schema: Any, levels: int) -> frozenset[str]:
     """The kinds of JSON value that a schema takes."""
-    if not depth or not is_object(schema):
+    if not levels or not is_object(schema):
         return frozenset()
     found: dict[str, Any] = schema
     if "$ref" in found:
-        return _kinds(root, schema_words.resolve(root, found["$ref"]), depth - 1)
+        return _kinds(root, schema_words.resolve(root, found["$ref"]), levels - 1)
     options: list[Any] = found.get("anyOf") or found.get("oneOf") or []
     kinds = found.get("type", [])
     here = frozenset([kinds] if isinstance(kinds, str) else kinds)
-    return here.union(*(_kinds(root, option, depth - 1) for option in options))
+    return here.union(*(_kinds(root, option, levels - 1) for option in options))
 
 
 def _fits_kind(schema: Any, value: Any) -> bool:
@@ -171,23 +178,23 @@ def _known_members(schema: Any, value: Any) -> int:
     return sum(name in value for name in target.get("properties", ())) if is_object(value) else 0
 
 
-def _integral(root: Any, schema: Any, value: Any, depth: int = 64) -> Any:
+def _integral(root: Any, schema: Any, value: Any, levels: int = 64) -> Any:
     """Replace floats without a fraction by integers, where the schema wants integers."""
-    if not is_object(schema) or not depth:
+    if not is_object(schema) or not levels:
         return value
     found: dict[str, Any] = schema
     if "$ref" in found:
-        return _integral(root, schema_words.resolve(root, found["$ref"]), value, depth - 1)
+        return _integral(root, schema_words.resolve(root, found["$ref"]), value, levels - 1)
     options: list[Any] = found.get("anyOf") or found.get("oneOf") or []
     for option in options:
-        value = _integral(root, option, value, depth - 1)
+        value = _integral(root, option, value, levels - 1)
     if type(value) is float:
         return int(value) if found.get("type") == "integer" and value.is_integer() else value
     if is_list(value):
-        return [_integral(root, found.get("items"), item, depth - 1) for item in value]
+        return [_integral(root, found.get("items"), item, levels - 1) for item in value]
     if is_object(value):
         properties, other = found.get("properties", {}), found.get("additionalProperties")
-        return {key: _integral(root, properties.get(key, other), item, depth - 1) for key, item in value.items()}
+        return {key: _integral(root, properties.get(key, other), item, levels - 1) for key, item in value.items()}
     return value
 
 

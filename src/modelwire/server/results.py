@@ -6,9 +6,7 @@ does not is this side's error and never reaches the client as a result.
 
 from __future__ import annotations
 
-import collections
 import math
-import pathlib
 from typing import Any
 
 import msgspec
@@ -16,7 +14,7 @@ from msgspec import inspect as mi
 
 from modelwire.errors import ModelwireError
 from modelwire.server import explain
-from modelwire.server.nodes import Misfit, Node
+from modelwire.server.nodes import Misfit, Node, plain_form
 
 
 class ResultError(ModelwireError):
@@ -72,7 +70,7 @@ class ResultCheck:
 
     def _written(self, value: Any) -> bytes:
         try:
-            return msgspec.json.encode(value, enc_hook=_plain)
+            return msgspec.json.encode(value, enc_hook=plain_form)
         except UnicodeEncodeError:
             raise ResultError(
                 f"{self._name} returned text with a lone surrogate, which is no Unicode; "
@@ -92,18 +90,6 @@ class ResultCheck:
         return f"{self._name} returned what its annotation does not allow: {'; '.join(found)}"
 
 
-def _plain(value: Any) -> Any:
-    """The JSON form of what msgspec does not know and no annotation announced."""
-    dump = getattr(value, "model_dump", None) if hasattr(value, "__pydantic_serializer__") else None
-    if dump is not None:
-        return dump(mode="json", by_alias=True)
-    if isinstance(value, pathlib.PurePath):
-        return str(value)
-    if isinstance(value, collections.deque):
-        return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    raise TypeError("JSON knows no such value")
-
-
 def _not_finite(value: Any, path: str = "result") -> tuple[str, str] | None:
     """Where a NaN or an infinity stands, which msgspec writes as ``null``."""
     if isinstance(value, float):
@@ -121,5 +107,5 @@ def _not_finite(value: Any, path: str = "result") -> tuple[str, str] | None:
 
 def _not_finite_inside(value: Any, path: str) -> tuple[str, str] | None:
     """Look into a dataclass, struct or other object through its plain form, unless it has none of its own."""
-    plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_plain)
+    plain = msgspec.to_builtins(value, str_keys=True, enc_hook=plain_form)
     return None if type(plain) is type(value) else _not_finite(plain, path)

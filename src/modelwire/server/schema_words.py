@@ -70,20 +70,27 @@ def _clauses(root: Schema, error: Any, path: str) -> Iterator[str]:
     if kind in _SPECIAL:
         yield from _SPECIAL[kind](root, error, place, path)
         return
+    yield f"{place or 'arguments'}: expected {_wanted(error)}, got {explain.shown(error.instance, place)}"
+
+
+def _wanted(error: Any) -> str:
+    kind = type(error.kind).__name__
     if kind in _LIMITS:
-        wanted = _LIMITS[kind].format(error.kind.value)
-    else:
-        wanted = _WANTED[kind](error.kind) if kind in _WANTED else "another value"
-    yield f"{place or 'arguments'}: expected {wanted}, got {explain.shown(error.instance, place)}"
+        return _LIMITS[kind].format(error.kind.value)
+    return _WANTED[kind](error.kind) if kind in _WANTED else "another value"
+
+
+def _null_last(kinds: Iterable[str]) -> list[str]:
+    return sorted(kinds, key=lambda kind: kind == "null")
 
 
 _WANTED: dict[str, Callable[[Any], str]] = {
-    "Type": lambda kind: " or ".join(_NOUNS.get(str(name), str(name)) for name in kind.types),
+    "Type": lambda kind: " or ".join(_NOUNS.get(str(name), str(name)) for name in _null_last(kind.types)),
     "Enum": lambda kind: _one_of(kind.options),
     "Constant": lambda kind: _json(kind.expected_value),
     "Format": lambda kind: _FORMATS.get(kind.format, f"text in the format {kind.format}"),
     "UniqueItems": lambda kind: "a list without an item twice",
-    "Contains": lambda kind: "a list with an item of another kind in it",
+    "Contains": lambda kind: "a list with a fitting item in it",
     "OneOfMultipleValid": lambda kind: "a value that fits one of several forms, and not more of them",
     "FalseSchema": lambda kind: "nothing",
 }
@@ -123,10 +130,10 @@ def _is_inside(error: Any, depth: int) -> bool:
 
 
 def _names(root: Schema, error: Any, place: str, path: str) -> Iterator[str]:
-    del path
+    del root, path
     inner = error.kind.error
-    wanted = noun(root, _at(root, inner.schema_path[:-1]))
-    yield f"a member name of {place or 'arguments'}: expected {wanted}, got {explain.shown(inner.instance, place)}"
+    shown = explain.shown(inner.instance, place)
+    yield f"a member name of {place or 'arguments'}: expected {_wanted(inner)}, got {shown}"
 
 
 _SPECIAL: dict[str, Callable[[Schema, Any, str, str], Iterator[str]]] = {

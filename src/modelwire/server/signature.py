@@ -290,7 +290,7 @@ def _compiled(annotation: Any, scope: Scope) -> Any:
     """The annotation itself, as msgspec takes it, where msgspec does everything; a node elsewhere."""
     if refusal(annotation) is None:
         return annotation
-    node = converter(annotation, scope.names)
+    node = converter(annotation, scope)
     return node.annotation if isinstance(node, Plain) else node
 
 
