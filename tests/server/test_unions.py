@@ -137,7 +137,7 @@ def test_results_are_held_to_a_member() -> None:
 
 
 def test_a_value_of_a_member_that_is_wrong_inside_is_refused() -> None:
-    with pytest.raises(ResultError):
+    with pytest.raises(ResultError, match=r'result\.x: expected an integer, got "x"'):
         signature_of(Point | Place | None).check_result(Point("x"))  # pyright: ignore
 
 

@@ -147,7 +147,7 @@ def _refusals(annotation: Any, seen: dict[int, Any]) -> Iterator[str]:
         yield from _literal_refusals(get_args(annotation))
     elif isinstance(annotation, type) and origin is None:
         yield from _class_refusals(annotation, seen)
-    elif hasattr(annotation, "__value__") and _mentions(annotation.__value__, annotation, set[int]()):
+    elif hasattr(annotation, "__value__") and _mentions(getattr(annotation, "__value__", None), annotation, set()):
         yield f"{annotation.__name__} contains itself, which msgspec cannot follow"
     else:
         alias = getattr(annotation, "__value__", None) or getattr(annotation, "__supertype__", None)

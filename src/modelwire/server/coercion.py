@@ -10,6 +10,8 @@
     a number without a fraction     integer (also inside lists and objects)
     ==============================  =======================================
 
+msgspec itself takes a number for a decimal, whose schema asks for text; what is exact loses nothing by it.
+
 Used only once strict decoding has refused a value, so text stays text wherever text is allowed. It never decides
 whether a value is accepted: what it returns is decoded strictly.
 """

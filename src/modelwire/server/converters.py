@@ -182,10 +182,11 @@ class _Builder:
         value = getattr(named, attribute)
         if isinstance(value, str):
             value = self._resolved(value, vars(sys.modules[named.__module__]))
-        alias.target = self.build(substitute(value, bindings) if bindings else value)
-        if not _contains(alias.target, alias):
-            self._made[annotation] = alias.target
-            return alias.target
+        target = self.build(substitute(value, bindings) if bindings else value)
+        if not _contains(target, alias):
+            self._made[annotation] = target
+            return target
+        alias.stands_for(target)
         return alias
 
     def _class(self, annotation: Any, cls: Any, args: tuple[Any, ...], reason: str) -> Node:

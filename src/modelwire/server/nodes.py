@@ -326,27 +326,30 @@ def _sized(keyword: str, schema: dict[str, Any]) -> str:
 
 
 class Alias(Node):
-    """A type that has a name and may contain itself; what it stands for is known once it is built.
+    """A type that has a name and may contain itself; what it stands for is known once that is built.
 
     Args:
         name: The name.
         key: What tells it from another of the same name.
     """
 
-    __slots__ = ("_key", "_name", "target")
+    __slots__ = ("_expected", "_key", "_name", "_wanted", "target")
 
     def __init__(self, name: str, key: Any) -> None:
         self._name = name
         self._key = key
+        self._wanted = _NONE
+        self._expected = "another value"
         self.target: Node = self
+
+    def stands_for(self, target: Node) -> None:
+        """Say what it is."""
+        self.target = target
+        self._wanted, self._expected = target.wanted, target.expected()
 
     @property
     def wanted(self) -> frozenset[str]:
-        target, self.target = self.target, Plain(None)  # an alias within itself adds nothing
-        try:
-            return target.wanted
-        finally:
-            self.target = target
+        return self._wanted
 
     def load(self, value: Any, path: str, lax: bool = False) -> Any:
         return self.target.load(value, path, lax)
@@ -358,8 +361,4 @@ class Alias(Node):
         return defs.recursive(self._key, self._name, lambda: self.target.schema(defs))
 
     def expected(self) -> str:
-        target, self.target = self.target, Plain(None)
-        try:
-            return target.expected()
-        finally:
-            self.target = target
+        return self._expected

@@ -64,14 +64,14 @@ class Union(Node):
         raise Misfit([problem], inside=bool(near), matched=matched)
 
     def dump(self, value: Any, path: str) -> Any:
-        problems: list[str] = []
+        own: Misfit | None = None
         for member in sorted(self.members, key=lambda member: member.exact is not type(value)):
             try:
                 return member.dump(value, path)
             except Misfit as misfit:
-                problems = problems or misfit.problems
-        if len(self.members) == 2 and any(member.exact is type(None) for member in self.members):
-            raise Misfit(problems)
+                own = misfit if member.exact is type(value) else own
+        if own is not None:  # it is of this class, but wrong inside
+            raise own
         self.foreign(value, path)
 
     def schema(self, defs: Definitions) -> dict[str, Any]:
