@@ -12,6 +12,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 
 PY := .venv/bin/python
 READY := .venv/.ready
+# What the measurements compare with lives apart: none of it may be imported by mistake.
+PEERS_READY := .venv-peers/.ready
+PEER := mcp>=2.3,<2.4
 # What only `make test` runs. The marks are explained in pyproject.toml.
 HEAVY := slow or conformance or interop or bench
 # Two workers beat `auto` on small machines: each costs a second to start.
@@ -43,8 +46,9 @@ test: lint
 	$(PY) -m pytest -q -m bench || test $$? -eq 5
 	$(PYTEST) -m "not bench"
 
-bench: $(READY)
-	@$(PY) -m benchmarks
+# Say more with ARGS, as in: make bench ARGS='--quick --only call'
+bench: $(READY) $(PEERS_READY)
+	@$(PY) -m benchmarks $(ARGS)
 
 format: $(READY)
 	@.venv/bin/ruff check --quiet --fix --exit-zero .
@@ -58,6 +62,12 @@ $(READY): pyproject.toml constraints.txt src/modelwire/version.py
 	@echo "Installing into .venv ..."
 	@$(PY) -m pip install -qq -c constraints.txt hatchling
 	@$(PY) -m pip install -qq --no-build-isolation -c constraints.txt -e '.[cli,dev]'
+	@touch $@
+
+$(PEERS_READY): benchmarks/constraints-peers.txt | $(READY)
+	@echo "Installing into .venv-peers ..."
+	@$(PY) -m venv --clear .venv-peers
+	@.venv-peers/bin/python -m pip install -qq -c benchmarks/constraints-peers.txt '$(PEER)'
 	@touch $@
 
 .PHONY: .venv-made
@@ -77,7 +87,12 @@ constraints:
 	@{ sed -n 's/^#/#/p' constraints.txt; \
 		.venv-fresh/bin/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools; } > constraints.new
 	@mv constraints.new constraints.txt && rm -rf .venv-fresh
+	@$(PYTHON) -m venv .venv-fresh
+	@.venv-fresh/bin/python -m pip install -qq '$(PEER)'
+	@{ sed -n 's/^#/#/p' benchmarks/constraints-peers.txt; \
+		.venv-fresh/bin/python -m pip freeze --exclude pip --exclude setuptools; } > constraints.new
+	@mv constraints.new benchmarks/constraints-peers.txt && rm -rf .venv-fresh
 
 clean:
-	rm -rf .venv .venv-fresh dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-fresh .venv-peers dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -7,18 +7,18 @@ Run it with ``make bench``, which installs what it needs, or with ``python -m be
     --json FILE   also write every sample to a file
     --list        say what there is to measure
 
-How to read it. Each measurement names its contestants, with the median and the least of its rounds. The figures are the
-CPU time that one process spent, all its threads included, and no waiting, so they say little about the machine's other
-work and nothing about latency. They hold for this machine and this minute; what may be compared, and what is promised,
-are the ratios: the median of one contestant over the median of another, whose rounds took turns. A promise that does not
-hold is marked, and the exit code is 1. Measurements without a bound are there to be looked at.
+How to read it. Each measurement names its contestants, with the median and the least of their rounds. Figures are the
+CPU time that one process spent, all its threads included and no waiting, so that other work on the machine disturbs
+them little; they say nothing about latency. They hold for this machine and this minute. What may be compared, and what
+is promised, are the ratios: the median of modelwire over the median of another, whose rounds took turns with it. A
+promise that does not hold is marked, and the exit code is 1. What has no bound is there to be looked at.
 
-How it is measured. A server is a child process on two pipes. It is sent a fixed number of requests, so many at once as
-the measurement says, and every answer is decoded and held against what it must be; a wrong one ends the run. A client is
-a child process, too, and starts the server it calls; it times itself, without that server.
+How it is measured. A server is a child process on two pipes. It is sent a fixed number of requests, as many at once as
+the measurement says, and every answer is decoded and held against what it must be; a wrong one ends the run. A client
+is a child process, too, and starts the server that it calls; it times itself, without that server.
 
-The contestants. ``modelwire`` is this checkout. ``mcp`` is the package of that name, at the versions that
-``benchmarks/constraints-peers.txt`` pins, with its log turned down. The bare loop knows nothing of the protocol: it reads
-a line, decodes it with msgspec into typed structs, writes the same answer as modelwire and flushes. Their programs are in
-``benchmarks/programs``.
+The contestants. ``modelwire`` is this checkout. ``mcp`` is the package of that name, in the versions of
+``benchmarks/constraints-peers.txt``, with its log turned down. The bare loop knows nothing of the protocol: it reads a
+line, decodes it with msgspec, calls the function, writes the answer that modelwire gives, and flushes. Their programs
+are in ``benchmarks/programs``.
 """

@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: measures, prints, and fails when a promise is not kept. The package's docstring says more."""
+"""``python -m benchmarks``: measures, prints, fails when a promise is not kept. The package's docstring says more."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import modelwire
 from benchmarks.measurements import OURS
 from benchmarks.rounds import Outcome, Ratio
 
-HEAD = f"{'':13}{'median':>11}{'least':>11}     {'modelwire over it':<19}{'promised':<17}"
+HEAD = f"{'':13}{'median':>9}    {'least':>9}      {'modelwire over it':<19}promised"
 
 
 def times(ratio: float | Fraction) -> str:
@@ -29,13 +29,14 @@ def block(outcome: Outcome) -> str:
     ratios = {ratio.against: ratio for ratio in outcome.ratios}
     lines = [f"{measurement.name}: {measurement.title}"]
     for name in outcome.samples:
-        figures = f"  {name:11}{_figure(outcome.median(name))} {measurement.unit:3}{_figure(outcome.least(name))} {measurement.unit:3}"
-        lines.append((figures + ("" if name == OURS else "  " + _verdict(ratios[name]))).rstrip())
+        figures = [_figure(value, measurement.unit) for value in (outcome.median(name), outcome.least(name))]
+        verdict = "" if name == OURS else _verdict(ratios[name])
+        lines.append(f"  {name:11}{''.join(figures)}  {verdict}".rstrip())
     return "\n".join(lines)
 
 
-def _figure(value: float) -> str:
-    return f"{value:>9,.1f}"
+def _figure(value: float, unit: str) -> str:
+    return f"{value:>9,.1f} {unit:3}"
 
 
 def _verdict(ratio: Ratio) -> str:

@@ -64,22 +64,27 @@ class Ask:
             BenchError: An answer is wrong, missing or double, or a notification is.
         """
         unanswered = set(ids)
-        progress = dict.fromkeys(ids, 0) if self.notices else {}
+        progress = dict.fromkeys(ids, 0)
         for line in lines:
-            message = _decode(line)
-            if "method" in message:
-                token, done = message["params"]["progressToken"], message["params"]["progress"]
-                right = token in unanswered and done == progress.get(token, 0) + 1
-                progress[token] = done
-            else:
-                id_ = message.get("id")
-                right = id_ in unanswered and "result" in message and self.right(id_, message["result"])
-                right = right and progress.get(id_, 0) == self.notices
-                unanswered.discard(id_)
+            try:
+                right = self._take(_decode(line), unanswered, progress)
+            except (msgspec.MsgspecError, LookupError, TypeError, ValueError, AttributeError):
+                right = False  # no JSON, or of a form so different that it cannot be looked at
             if not right:
                 raise BenchError(f"wrong answer to {self.method}: {line[:500]!r}")
         if unanswered:
             raise BenchError(f"{len(unanswered)} requests of {self.method} were not answered")
+
+    def _take(self, message: dict[str, Any], unanswered: set[int], progress: dict[int, float]) -> bool:
+        """Return whether a message may come now, and remember that it came."""
+        if "method" in message:
+            token, done = message["params"]["progressToken"], message["params"]["progress"]
+            progress[token] += 1
+            return token in unanswered and done == progress[token]
+        id_ = message["id"]
+        expected = id_ in unanswered and progress[id_] == self.notices
+        unanswered.discard(id_)
+        return expected and self.right(id_, message["result"])
 
 
 def request(id_: int, method: str, params: Mapping[str, Any]) -> bytes:

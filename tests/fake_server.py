@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from typing import Any
 
 from modelwire import Client
@@ -205,7 +205,7 @@ async def fake_server(own: Iterable[str] = ()) -> AsyncIterator[FakeServer]:
 
 @contextlib.asynccontextmanager
 async def talking(
-    revision: str = "2025-11-25", capabilities: Any = None, *, own: Iterable[str] = (), **options: Any
+    revision: str = "2025-11-25", capabilities: Any = None, /, *, own: Iterable[str] = (), **options: Any
 ) -> AsyncIterator[tuple[Client, FakeServer]]:
     """A client that is connected to a fake server of a revision.
 
@@ -224,6 +224,23 @@ async def talking(
             yield client, fake
         finally:
             await client.close()
+
+
+def text(words: str) -> dict[str, Any]:
+    """Return a tool's result of one text."""
+    return {"content": [{"type": "text", "text": words}]}
+
+
+async def answered(client_call: Coroutine[Any, Any, Any], fake: FakeServer, method: str, result: Any) -> Any:
+    """Run a call of the client that the server answers so; return what the call returns."""
+    call = asyncio.create_task(client_call)
+    await fake.result(await fake.expect(method), result)
+    return await call
+
+
+async def alive(client: Client, fake: FakeServer) -> None:
+    """See that the conversation goes on."""
+    assert await answered(client.call("x"), fake, "tools/call", text("still here")) == "still here"
 
 
 # --------------------------------------------------------------------------------------------------- as a process

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -537,7 +538,7 @@ class ChildTalk(Talk):
 
     async def start(self, command: Sequence[str], **options: Any) -> None:
         """Start the process; options are those of ``create_subprocess_exec``."""
-        given = {"stdin": asyncio.subprocess.PIPE, **options}
+        given = {"stdin": asyncio.subprocess.PIPE, "start_new_session": True, **options}
         self.process = await asyncio.create_subprocess_exec(
             *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=2**26, **given
         )
@@ -587,9 +588,9 @@ class ChildTalk(Talk):
             return await self.process.wait()
 
     async def aclose(self) -> None:
-        if self.process.returncode is None:
+        if not all(reading.done() for reading in self._reading):
             with contextlib.suppress(ProcessLookupError):
-                self.process.kill()
+                os.killpg(self.process.pid, signal.SIGKILL)  # it and whatever it started that still holds its pipes
         await self.process.wait()
         await asyncio.gather(*self._reading, return_exceptions=True)
         self.process._transport.close()  # asyncio has no other way to let go of the pipes at once

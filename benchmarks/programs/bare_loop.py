@@ -1,8 +1,8 @@
 """The least that answers calls of tools: reads a line, decodes it, calls the function, writes the answer, flushes.
 
-It has no handshake, no errors, and no second request in flight: what the cost of a server is held against. The request
-is decoded into typed structs, which nothing else that msgspec offers beats; the arguments are left to the function, since
-another tool has others.
+It has no handshake, no errors and no second request in flight: what the cost of a server is held against. The request
+is decoded into typed structs, which nothing else that msgspec offers beats; what the arguments are is the function's
+matter, since another one has others.
 """
 
 from __future__ import annotations

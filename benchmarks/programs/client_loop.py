@@ -1,6 +1,6 @@
 """What both client programs share: they are told how many calls to make, make them, and say what it cost them.
 
-An order is a line ``CALLS DEPTH`` on stdin; the answer is a line of JSON on stdout with the CPU seconds of this process.
+An order is a line ``CALLS DEPTH`` on stdin; the answer is a line of JSON on stdout, with this process's CPU seconds.
 """
 
 from __future__ import annotations

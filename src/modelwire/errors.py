@@ -7,7 +7,7 @@
     │   └── PeerError                the other side answered with an error
     │       ├── MethodNotFound           -32601
     │       ├── InvalidParams            -32602
-    │       ├── ResourceNotFound         -32002, or -32602 with ``data.uri``
+    │       │   └── ResourceNotFound     -32002, or -32602 with ``data.uri``
     │       ├── MissingCapability        -32021
     │       └── UnsupportedRevision      -32022
     └── LocalError                   this side; never dressed as an answer from the peer
@@ -91,7 +91,7 @@ class NotFound(RpcError):
 
     Args:
         message: What was not found.
-        uri: The URI that was asked for, when it was a resource.
+        uri: The URI that was asked for, when it was a resource; a resource's own function may leave it out.
     """
 
     def __init__(self, message: str, *, uri: str | None = None) -> None:

@@ -54,7 +54,7 @@ def test_numbers_beside_a_secret_are_not_rewritten() -> None:
         (b'{"header":"Bearer abc.def"}', b'{"header":"Bearer ***"}'),
         (b'[{"name":"Authorization","value":"x"}]', b'[{"name":"Authorization","value":"***"}]'),
         (b'{"password":"x', b'{"password":"***"'),
-        (b'{"token": "x", broken', b'{"token": "***", broken'),
+        (b'{"token": "x", broken', b'{"token":"***", broken'),
     ],
 )
 def test_secrets_are_masked_wherever_they_stand(frame: bytes, shown: bytes) -> None:

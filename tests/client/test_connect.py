@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from modelwire import Client, ConnectionFailed, ConnectionLost, RequestTimeout, ServerExited, types
+from modelwire.client.connect import PROBE_WAIT
+from modelwire.transports import process
+from tests.clock import Clock
 from tests.fake_server import HANDSHAKE, INFO, MODERN, REVISIONS, child, fake_server, talking
 
 LONG = 1000.0
@@ -247,16 +251,32 @@ async def test_a_late_error_to_the_probe_leaves_it_to_the_handshake() -> None:
 
 
 async def test_a_refused_handshake_leaves_it_to_the_late_probe() -> None:
+    clock = Clock()
     async with fake_server() as fake:
-        client = Client(fake.stream, probe_wait=0.05)
+        client = Client(fake.stream)
         opening = await connecting(client)
         probe = await fake.expect("server/discover")
+        await clock.advance(PROBE_WAIT)
         await fake.error(await fake.expect("initialize"), -32601)
-        await asyncio.sleep(0)
+        await clock.advance(PROBE_WAIT - 1)
         await fake.discovered(probe)
         await opening
         assert client.revision.name == MODERN
         await client.close()
+
+
+async def test_the_probe_is_waited_for_before_anything_else_is_sent() -> None:
+    clock = Clock()
+    async with fake_server() as fake:
+        client = Client(fake.stream)
+        opening = await connecting(client)
+        probe = await fake.expect("server/discover")
+        await clock.advance(PROBE_WAIT - 1)
+        assert fake.unread == []
+        await fake.discovered(probe)
+        await opening
+        await client.close()
+        assert fake.methods == ["server/discover"]
 
 
 async def test_silence_to_the_probe_and_a_refused_handshake_fail_without_waiting_for_the_deadline() -> None:
@@ -426,12 +446,14 @@ async def test_a_server_that_says_nothing_is_given_up_and_the_setting_named() ->
 
 
 async def test_the_error_of_a_late_opening_tells_what_was_heard() -> None:
+    clock = Clock()
     async with fake_server() as fake:
-        opening = await connecting(Client(fake.stream, revision="2025-11-25", connect_timeout=0.2))
+        opening = await connecting(Client(fake.stream, revision="2025-11-25"))
         await fake.expect("initialize")
         await fake.send(b"Server listening on port 3000")
         await fake.send({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "bad handshake"}})
         await fake.notify("notifications/message", {"level": "info", "data": "warming up"})
+        await clock.advance(31)
         with pytest.raises(RequestTimeout) as late:
             await opening
         text = str(late.value)
@@ -519,7 +541,7 @@ async def test_a_server_that_is_killed_names_the_signal() -> None:
     assert exited.value.exit_code == -9
 
 
-async def test_a_pinned_per_request_server_that_dies_is_not_started_again(tmp_path: Any) -> None:
+async def test_a_pinned_per_request_server_that_dies_is_not_started_again(tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     script = f'open({str(starts)!r}, "a").write("x"); sys.exit(4)'
     with pytest.raises(ServerExited):
@@ -527,41 +549,36 @@ async def test_a_pinned_per_request_server_that_dies_is_not_started_again(tmp_pa
     assert starts.read_text() == "x"
 
 
-async def test_a_failed_start_is_no_proof_of_the_era() -> None:
-    """The first start fails twice for a reason of its own; the next one is probed again."""
-    async with fake_server():
-        pass
+async def test_a_failed_start_is_no_proof_of_the_era(tmp_path: Path) -> None:
     script = """
-flag = sys.argv[1]
-if os.path.exists(flag):
-    request = read()
-    assert request["method"] == "server/discover", request
-    result(request, resultType="complete", supportedVersions=["2026-07-28"], capabilities={}, ttlMs=0,
-           cacheScope="private")
-    read()
-else:
+if not os.path.exists(sys.argv[1]):
     sys.exit(1)
+request = read()
+assert request["method"] == "server/discover", request
+result(request, resultType="complete", supportedVersions=["2026-07-28"], capabilities={}, ttlMs=0, cacheScope="private")
+read()
 """
-    import tempfile
-    from pathlib import Path
-
-    with tempfile.TemporaryDirectory() as folder:
-        flag = Path(folder) / "flag"
-        client = Client(child(script, str(flag)))
-        with pytest.raises(ServerExited):
-            await client.connect()
-        flag.touch()
+    licence = tmp_path / "licence"
+    client = Client(child(script, str(licence)))
+    with pytest.raises(ServerExited):
         await client.connect()
-        assert client.revision.name == MODERN
-        await client.close()
+    licence.touch()
+    await client.connect()
+    assert client.revision.name == MODERN
+    await client.close()
 
 
-async def test_a_process_that_never_answers_is_ended_and_its_stderr_quoted() -> None:
-    client = Client(
-        child('complain("waiting for a licence"); read(); wait()'), revision="2025-11-25", connect_timeout=0.5
-    )
+async def test_a_process_that_never_answers_is_ended_and_its_stderr_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "EOF_SECONDS", 0.05)
+    clock = Clock()
+    complained = asyncio.Event()
+    command = child('complain("waiting for a licence"); read(); wait()')
+    client = Client(command, revision="2025-11-25", stderr=lambda line: complained.set())
+    opening = await connecting(client)
+    await complained.wait()
+    await clock.advance(31)
     with pytest.raises(RequestTimeout, match="waiting for a licence"):
-        await client.connect()
+        await opening
     assert client.exit_code is not None
 
 

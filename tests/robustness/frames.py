@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +13,7 @@ from tests.robustness.malformed import GOOD_META, JUNK, TEXT
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
-IDS = st.one_of(
-    st.integers(-(2**70), 2**70), st.sampled_from([0, 1, "1", "", "a\0b", "😀", 10**30]), TEXT.filter(len)
-)
+IDS = st.one_of(st.integers(-(2**70), 2**70), st.sampled_from([0, 1, "1", "", "a\0b", "😀", 10**30]), TEXT.filter(len))
 ODD_IDS = st.sampled_from([None, 1.0, 1e3, -0.5, True, [], {}, [1], {"id": 1}])
 CALLS: list[tuple[str, Any]] = [
     ("ping", {}),
@@ -125,4 +124,4 @@ def cut_up(draw: Draw, data: bytes) -> list[bytes]:
     if len(data) < 2000 and draw(st.integers(0, 5)) == 0:
         return [data[n : n + 1] for n in range(len(data))]
     cuts = sorted({0, len(data), *draw(st.lists(st.integers(0, len(data)), max_size=6))})
-    return [data[start:end] for start, end in zip(cuts, cuts[1:])]
+    return [data[start:end] for start, end in itertools.pairwise(cuts)]

@@ -1,7 +1,7 @@
 """Strategies: parameters made from the official schemas, and what bad programs make of them.
 
-`params_of` draws parameters that fit a method's schema and then breaks them in a few places. Whether a value is right is
-for the tests to find out; this file only sees to it that values lie near the border.
+`params_of` draws parameters that fit a method's schema and then breaks them in a few places. Whether a value is right
+is for the tests to find out; this file only sees to it that values lie near the border.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ ARGUMENTS = st.sampled_from(
 
 
 def params_schema(method: str, revision: str) -> tuple[str, dict[str, Any]]:
-    """Return the revision nearest to ``revision`` that has the method, and the schema of the method's parameters there."""
+    """Return a revision that has the method, best ``revision`` itself, and the schema of the parameters there."""
     for name in (revision, *reversed(REVISION_NAMES)):
         if method in messages(name):
             return name, definitions(name)[messages(name)[method]]["properties"].get("params", {"type": "object"})

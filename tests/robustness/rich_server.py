@@ -36,6 +36,7 @@ def rich_server(page_size: int | None = 3) -> Server:
     """Return a new server with tools, resources, templates, prompts, completion and a method of its own."""
     server = Server("rich", version="1", instructions="Break me.", page_size=page_size)
     _add_tools(server)
+    _add_failing_tools(server)
     _add_resources(server)
     _add_prompts(server)
 
@@ -69,6 +70,11 @@ def _add_tools(server: Server) -> None:
     async def anything(value: Any = None) -> Any:
         return value
 
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    server.add_tool(types.Tool("by_hand", schema), lambda arguments, ctx: arguments["n"])
+
+
+def _add_failing_tools(server: Server) -> None:
     @server.tool
     async def fail() -> None:
         raise ValueError("on purpose")
@@ -88,9 +94,6 @@ def _add_tools(server: Server) -> None:
     @server.tool
     def exit() -> None:
         raise SystemExit(3)
-
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    server.add_tool(types.Tool("by_hand", schema), lambda arguments, ctx: arguments["n"])
 
 
 def _add_resources(server: Server) -> None:

@@ -65,9 +65,8 @@ class Owed:
         found = validate_message(self.revision, "server", answer, self.method)
         if answer.get("error", {}).get("code") != self.code:
             found.append(f"expected {'a result' if self.code is None else self.code}")
-        elif self.method == "tools/call" and self.code is None:
-            if answer["result"].get("isError", False) is not self.is_error:
-                found.append(f"expected isError {self.is_error}")
+        elif self.is_error is not answer.get("result", {}).get("isError", False):
+            found.append(f"expected isError {self.is_error}")
         if self.state not in ("now", "soon", "held"):
             found.append(f"the request is still {self.state}")
         if self.tool == "steps" and self.code is None and self.token is not None and self.progress != [1, 3]:
@@ -117,15 +116,17 @@ class ServerModel:
         if method not in IMMEDIATE | TASKS:
             return Owed(id_, method, self.refusing, -32601)
         meta = params.get("_meta", {})
-        version = meta.get(VERSION_KEY)
-        if version is not None and CAPABILITIES_KEY not in meta:
+        if VERSION_KEY not in meta:
+            return self._judge_by_session(id_, method, params)
+        if CAPABILITIES_KEY not in meta:
             return Owed(id_, method, self.refusing, -32602)
-        if version not in (None, PER_REQUEST):
+        if meta[VERSION_KEY] != PER_REQUEST:
             return Owed(id_, method, PER_REQUEST, -32022)
-        if version == PER_REQUEST:
-            if method in OLD_ONLY:
-                return Owed(id_, method, PER_REQUEST, -32601)
-            return self._admitted(id_, method, params, PER_REQUEST)
+        if method in OLD_ONLY:
+            return Owed(id_, method, PER_REQUEST, -32601)
+        return self._admitted(id_, method, params, PER_REQUEST)
+
+    def _judge_by_session(self, id_: Any, method: str, params: dict[str, Any]) -> Owed:
         if method == "initialize":
             return self._initialize(id_, params)
         if self.session is None and method != "ping":

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelwire import Client, ModelwireError, ProtocolViolation, Server
+from modelwire import ModelwireError, ProtocolViolation, Server
 from modelwire.rules.lines import LineFramer
 from tests.robustness.fed_stream import FedStream
 from tests.robustness.frames import cut_up, frames, messages, spelled, torn

@@ -7,19 +7,20 @@ import json
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from modelwire import Context, RpcError, Server, ToolError
 from tests.robustness.fed_stream import FedStream
 from tests.robustness.malformed import CAPABILITIES_KEY, GOOD_META, LEVEL_KEY, PER_REQUEST, VERSION_KEY
-from tests.robustness.opening import initialize
+from tests.robustness.opening import initialize as opening
 from tests.robustness.server_model import FAILING_TOOLS, LEVELS, SUBSCRIPTION_KEY, TOOLS, Owed, ServerModel, spelled
 from tests.robustness.turning import TurnedLoop
 from tests.spec import REVISION_NAMES, needs_spec, validate_message
 
-IDS = st.sampled_from([1, "1", 2, 3, "a", 2**70, -1, ""])
+IDS = st.sampled_from([1, "1", 2, 3, "a", 2**70, -1, "", *range(10, 20)])
 ERAS: dict[str, dict[str, Any]] = {
     "none": {},
     "per-request": GOOD_META,
@@ -27,8 +28,10 @@ ERAS: dict[str, dict[str, Any]] = {
     "unknown revision": {VERSION_KEY: "1999-01-01", CAPABILITIES_KEY: {}},
     "no capabilities": {VERSION_KEY: PER_REQUEST},
 }
-ERA = st.sampled_from(["none", "none", "per-request", "per-request", *ERAS])
+ERA = st.sampled_from(["none"] * 8 + ["per-request"] * 5 + [*ERAS])
+HANDSHAKES = [name for name in REVISION_NAMES if name != PER_REQUEST]
 VERSIONS = st.sampled_from(["2025-03-26"] * 4 + [*REVISION_NAMES, *REVISION_NAMES, "1999-01-01", "", None, 7])
+RARELY = st.sampled_from([False] * 11 + [True])
 LATER = st.sampled_from([False, False, True])
 """Whether a message stays with the next one, so that both arrive in one read."""
 URIS = st.sampled_from(["note://a", "note://b"])
@@ -56,8 +59,8 @@ GARBAGE: list[tuple[bytes, int | None]] = [
     (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600),
     (b'{"jsonrpc":"2.0","id":1.0,"method":"ping"}', -32600),
     (b'{"jsonrpc":"2.0","method":"ping","params":3}', -32600),
-    (b'{"jsonrpc":"2.0","id":1,"result":{}}', None),
-    (b'{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}', None),
+    (b'{"jsonrpc":"2.0","id":777,"result":{}}', None),
+    (b'{"jsonrpc":"2.0","id":777,"result":{},"error":{"code":1,"message":""}}', None),
     (b'{"jsonrpc":"2.0","id":"1","error":{"code":1,"message":"x"}}', None),
     (b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}', None),
     (b'{"jsonrpc":"2.0","method":"tools/call","params":{"name":"quick"}}', None),
@@ -145,7 +148,7 @@ class ServerMachine(RuleBasedStateMachine):
         self.stage = Stage()
         self.tokens = 0
         self.extra = False
-        self.connects()
+        self.serve()
 
     # ------------------------------------------------------------------ saying things
 
@@ -177,26 +180,38 @@ class ServerMachine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------ rules: what a client may say
 
-    @precondition(lambda self: self.over)
-    @rule()
-    def connects(self) -> None:
+    def serve(self) -> None:
         self.model = ServerModel()
         self.stream = FedStream()
         self.serving = self.loop.start(self.stage.server.serve(self.stream))
         self.waiting = b""
         self.stage.kept.clear()
 
+    @initialize(version=st.sampled_from([None, "2025-03-26", *HANDSHAKES]), ready=st.booleans())
+    def connects_first(self, version: str | None, ready: bool) -> None:
+        self.connects(version, ready)
+
+    @precondition(lambda self: self.over)
+    @rule(version=st.sampled_from([None, "2025-03-26", *HANDSHAKES]), ready=st.booleans())
+    def connects(self, version: str | None, ready: bool) -> None:
+        if self.over:
+            self.serve()
+        if version is not None:
+            self.opens("opening", version, "none", later=ready)
+        if ready:
+            self.notifies("notifications/initialized", later=False)
+
     @precondition(lambda self: not self.over)
-    @rule()
-    def hangs_up(self) -> None:
+    @rule(really=RARELY)
+    def hangs_up(self, really: bool) -> None:
         self.flush()
-        if not self.over:
+        if really and not self.over:
             self.end()
 
     @precondition(lambda self: not self.over)
     @rule(id_=IDS, version=VERSIONS, era=ERA, later=LATER)
     def opens(self, id_: Any, version: Any, era: str, later: bool) -> None:
-        message = initialize(version, id_)
+        message = opening(version, id_)
         if ERAS[era]:
             message["params"]["_meta"] = ERAS[era]
         self.model.request(message)
@@ -205,7 +220,7 @@ class ServerMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.over)
     @rule(id_=IDS)
     def opens_without_a_name(self, id_: Any) -> None:
-        message = initialize("2025-06-18", id_)
+        message = opening("2025-06-18", id_)
         del message["params"]["clientInfo"]
         self.model.request(message)
         self.say(message, later=False)
@@ -290,7 +305,7 @@ class ServerMachine(RuleBasedStateMachine):
             if what == "cancel":
                 batch.append({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id_}})
             elif what == "initialize":
-                batch.append(initialize("2025-11-25", id_))
+                batch.append(opening("2025-11-25", id_))
             else:
                 params = {} if what == "ping" else {"name": what}
                 batch.append(self.request(id_, "ping" if what == "ping" else "tools/call", params, "none"))
@@ -311,7 +326,11 @@ class ServerMachine(RuleBasedStateMachine):
             self.flush()
 
     @precondition(lambda self: not self.over)
-    @rule(data=st.data(), how=st.sampled_from(["right", "error", "both", "string id", "unknown id"]), twice=st.booleans())
+    @rule(
+        data=st.data(),
+        how=st.sampled_from(["right", "error", "both", "method", "string id", "unknown id"]),
+        twice=st.booleans(),
+    )
     def the_client_answers(self, data: st.DataObject, how: str, twice: bool) -> None:
         self.flush()
         asking = [owed for owed in self.model.owed if owed.outgoing is not None] if not self.over else []
@@ -323,6 +342,10 @@ class ServerMachine(RuleBasedStateMachine):
             answer["error"] = {"code": -32601, "message": "no"}
         if how == "error":
             del answer["result"]
+        if how == "method":  # is it an answer or a request? It fails the one, and is refused as the other
+            answer["method"] = "roots/list"
+            for _ in range(1 + twice):
+                self.model.garbage(-32600, owed.outgoing)
         if how.endswith("id"):
             answer["id"] = str(owed.outgoing) if how == "string id" else 12345
         else:
@@ -384,10 +407,15 @@ class ServerMachine(RuleBasedStateMachine):
         self.flush()
 
     @precondition(lambda self: not self.over)
-    @rule(later=st.booleans())
-    def exits(self, later: bool) -> None:
+    @rule(really=RARELY)
+    def exits(self, really: bool) -> None:
+        if not really:
+            return
         self.model.notification("exit")
-        self.say({"jsonrpc": "2.0", "method": "exit"}, later and not self.model.exiting)
+        self.say({"jsonrpc": "2.0", "method": "exit"}, later=True)
+        if self.model.exiting:  # then nothing after it is read
+            self.say(self.request("after the end", "ping", {}, "none"), later=True)
+        self.flush()
 
     # ------------------------------------------------------------------ what comes
 
@@ -493,5 +521,6 @@ class ServerMachine(RuleBasedStateMachine):
 
 
 @needs_spec
+@pytest.mark.timeout(600)
 class TestAServer(ServerMachine.TestCase):
-    settings = settings(stateful_step_count=40)
+    settings = settings(stateful_step_count=40, max_examples=max(150, settings().max_examples))

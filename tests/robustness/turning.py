@@ -1,4 +1,4 @@
-"""An event loop that a test turns by hand: its clock stands still unless told, and it can say when nothing is left to do.
+"""An event loop that a test turns by hand: its clock stands still unless told, and it knows when nothing is left.
 
 It knows nothing of modelwire. Only worker threads run by themselves; `idle` waits for them.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from typing import Any
 
@@ -254,6 +255,13 @@ async def test_the_values_chosen_already_are_handed_over(revision: str) -> None:
         assert found["values"] == ["Osaka"]
         found = await complete(talk, TEMPLATE, "city", "O", context={"arguments": {"country": "no"}})
         assert found["values"] == ["Oslo", "Odda"]
+
+
+async def test_a_sync_function_suggests_from_a_thread_and_blocks_nobody() -> None:
+    server = completing_server()
+    server.complete("trip", "other")(lambda value: [str(threading.get_ident())])
+    async with session_talk(server, "2025-11-25") as talk:
+        assert (await complete(talk, PROMPT, "other", ""))["values"] != [str(threading.get_ident())]
 
 
 @every_revision

@@ -199,6 +199,10 @@ async def test_a_list_that_nothing_was_ever_registered_for_does_not_exist(revisi
 @each_list
 async def test_one_item_that_a_revision_cannot_have_does_not_cost_the_others(method: str) -> None:
     server, keys = filled(method, ["a"])
-    server.add_tool(lambda: [1], name="structured", structured=True, meta={"com.example/x": 1})
+
+    async def structured() -> list[int]:
+        return [1]
+
+    server.add_tool(structured, meta={"com.example/x": 1})
     async with session_talk(server, "2024-11-05") as talk:
         assert keys[0] in (await page(talk, method))[0]

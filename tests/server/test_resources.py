@@ -215,10 +215,10 @@ async def test_matching_takes_time_linear_in_the_length_of_the_uri() -> None:
     async def took(talk: Any, length: int) -> float:
         best = math.inf
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             for uri in ("x://" + "-" * length, "y://" + "/" * length):
                 await talk.request("resources/read", {"uri": uri})
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         return best
 
     async with session_talk(server, "2025-11-25") as talk:

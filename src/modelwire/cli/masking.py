@@ -12,8 +12,6 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Raw
 
-MASK = "***"
-
 _WORDS = rb"passw|passphrase|passcode|token|secret|authoriz|api[-_ ]?key|private[-_ ]?key|credential|bearer"
 _MAYBE = re.compile(_WORDS + rb"|\\u00", re.IGNORECASE)
 _NAME = re.compile(_WORDS.decode(), re.IGNORECASE)
@@ -23,9 +21,8 @@ _COUNT = re.compile(r"tokens|token_?(count|limit|budget)", re.IGNORECASE)
 """Names of amounts of text, such as ``maxTokens``: a number there is no secret."""
 _NUMBER = frozenset(b"-0123456789")
 _BEARER = re.compile(rb"(bearer\s+)[\w.~+/=-]+", re.IGNORECASE)
-_CRUDE = re.compile(
-    rb'("(?:[^"\\]|\\.)*?(?:' + _WORDS + rb')(?:[^"\\]|\\.)*"\s*:\s*)("(?:[^"\\]|\\.)*"?|[^\s,}\]]+)', re.IGNORECASE
-)
+_PAIR = re.compile(rb'"((?:[^"\\]|\\.){0,128}+)"\s*+:\s*+(?:"(?:[^"\\]|\\.)*+"?|[^\s,}\]]++)', re.DOTALL)
+"""A name and its value in what may be no JSON. Possessive and bounded, so that no frame makes it slow."""
 _SCHEMA_VALUES = frozenset({"default", "const", "enum", "examples", "example"})
 _MASKED = Raw(b'"***"')
 
@@ -48,7 +45,12 @@ def masked(frame: bytes) -> bytes:
     try:
         return bytes(_walk(Raw(frame)))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return _BEARER.sub(rb"\1***", _CRUDE.sub(rb'\1"***"', frame))
+        return _BEARER.sub(rb"\1***", _PAIR.sub(_crudely, frame))
+
+
+def _crudely(pair: re.Match[bytes]) -> bytes:
+    name = pair[1]
+    return b'"%b":"***"' % name if is_secret_name(name.decode("utf-8", "replace")) else pair[0]
 
 
 def is_secret_name(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 from types import TracebackType
 
@@ -33,7 +33,7 @@ class ProgressLine:
             sys.stderr.write(f"{line}\n")
         else:
             # Twice as wide as counted, at worst: a line that wraps cannot be erased.
-            width = shutil.get_terminal_size().columns - 1
+            width = _columns() - 1
             shown = line if line.isascii() else line[: width // 2]
             sys.stderr.write(f"{_ERASE}{shown[:width]}")
             self._is_dirty = True
@@ -48,6 +48,14 @@ class ProgressLine:
         if self._is_dirty:
             sys.stderr.write(_ERASE)
             sys.stderr.flush()
+
+
+def _columns() -> int:
+    """How wide the terminal is; one that does not say counts as 80."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def _line(progress: float, total: float | None, message: str | None) -> str:

@@ -34,6 +34,7 @@ from modelwire.protocol import wire
 from modelwire.protocol.jsonrpc import ErrorResponse, Notification
 from modelwire.protocol.meta import LOG_LEVEL
 from modelwire.protocol.methods import METHODS, Method
+from modelwire.protocol.revisions import Revision
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import Connection, lost
 from modelwire.rpc.dispatcher import Dispatcher, Route
@@ -94,6 +95,7 @@ class Conversation:
         self._closers: set[asyncio.Task[Any] | None] = set()
         self.log_level: t.LoggingLevel | None = "info" if hearing.wants_logs else None
         """The level that each request asks for, where the revision has it so."""
+        self._stamp: tuple[t.LoggingLevel | None, dict[str, Any]] | None = None
 
     # ------------------------------------------------------------------ opening
 
@@ -113,7 +115,7 @@ class Conversation:
                 return
             await self.close()
             self._closed = False
-            self._opened = None
+            self._opened = self._stamp = None
             try:
                 await self._open(timeout)
             except BaseException:
@@ -246,11 +248,9 @@ class Conversation:
 
     def _encoded(self, method: str, params: Any, meta: Mapping[str, Any] | None) -> bytes | None:
         revision = self.opened.revision
-        added: dict[str, Any] = dict(meta or {})
-        if not revision.handshake:
-            added.update(self._opener.request_meta(revision))
-            if self.log_level is not None:
-                added[LOG_LEVEL] = self.log_level
+        added = {} if revision.handshake else self._who_asks(revision)
+        if meta:
+            added = {**meta, **added}
         try:
             encoded = b"{}" if params is None else wire.encode_params(params, revision)
             if added:
@@ -258,6 +258,13 @@ class Conversation:
         except wire.WireError as error:
             raise ConfigError(f"{method} was not sent: {error}") from None
         return None if encoded == b"{}" else encoded
+
+    def _who_asks(self, revision: Revision) -> dict[str, Any]:
+        """Return the ``_meta`` of every request, made once; it changes with the log level only."""
+        if self._stamp is None or self._stamp[0] != self.log_level:
+            level: dict[str, Any] = {} if self.log_level is None else {LOG_LEVEL: self.log_level}
+            self._stamp = self.log_level, {**self._opener.request_meta(revision), **level}
+        return self._stamp[1]
 
     def _connection(self) -> Connection:
         self.opened  # noqa: B018 - says that the client is not connected, if so
@@ -309,6 +316,8 @@ class Conversation:
             await asyncio.wait_for(link.aclose(), CLOSE_SECONDS)
         except TimeoutError:
             _log.warning("%s did not let itself be closed within %g s; it was left", self._target, CLOSE_SECONDS)
+        except Exception:
+            _log.exception("closing the stream to %s failed", self._target)
         reading.cancel()
         await asyncio.wait([reading])
         await link.connection.settle_callbacks(CALLBACK_SECONDS, self._closers)

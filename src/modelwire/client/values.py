@@ -53,7 +53,7 @@ def _read(text: str, returns: Any) -> Any:
         return _decoded(text.encode(), returns)
     except msgspec.MsgspecError as error:
         try:
-            return msgspec.convert(text, returns)
+            return msgspec.convert(text, returns, dec_hook=_foreign)
         except msgspec.MsgspecError:
             raise ProtocolViolation(f"the tool's text is no {returns!r} ({error})", text.encode()) from None
 
@@ -69,9 +69,17 @@ def _converted(value: Any, returns: Any) -> Any:
 
 def _decoded(encoded: bytes, returns: Any) -> Any:
     try:
-        return msgspec.json.decode(encoded, type=returns)
+        return msgspec.json.decode(encoded, type=returns, dec_hook=_foreign)
     except TypeError as error:
         raise ConfigError(f"returns={returns!r} is no type that a result can be converted to: {error}") from None
+
+
+def _foreign(kind: Any, value: Any) -> Any:
+    """Make a value of a class that msgspec does not know; pydantic's models make themselves."""
+    validate = getattr(kind, "model_validate", None)
+    if validate is None:
+        raise ConfigError(f"returns= names {kind!r}, which is no type that a result can be converted to")
+    return validate(value)
 
 
 def arguments_json(arguments: Mapping[str, Any] | None) -> bytes | None:

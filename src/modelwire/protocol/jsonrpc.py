@@ -115,12 +115,13 @@ class _Envelope(Struct):
 
 
 class _Plain(Struct, forbid_unknown_fields=True):
-    """The envelope of nearly every frame that a server gets; anything else takes the long way."""
+    """The envelope of nearly every request and response; anything else takes the long way."""
 
     jsonrpc: Literal["2.0"]
-    method: str
-    id: int = 0
+    id: int
+    method: str | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
 
 
 class _ErrorObject(Struct):
@@ -144,6 +145,7 @@ _INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]*)\Z")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+_AS_SQUARE = bytes.maketrans(b"{}", b"[]")
 
 
 def decode(frame: bytes) -> Message | Batch:
@@ -161,10 +163,14 @@ def decode(frame: bytes) -> Message | Batch:
     except (msgspec.MsgspecError, RecursionError):
         pass
     else:
-        key, params = plain.id, plain.params
+        key, method, params, result = plain.id, plain.method, plain.params, plain.result
         # An id in this range has one spelling, so it need not be kept as it came.
-        if 0 < key < 1 << 53 and (params is UNSET or memoryview(params)[0] == _OPENING_BRACE):
-            return Request(b"%d" % key, key, plain.method, params)
+        if 0 < key < 1 << 53:
+            if method is UNSET:
+                if params is UNSET and result is not UNSET:
+                    return Response(b"%d" % key, key, result)
+            elif result is UNSET and (params is UNSET or memoryview(params)[0] == _OPENING_BRACE):
+                return Request(b"%d" % key, key, method, params)
     try:
         envelope = _decode_envelope(frame)
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -310,12 +316,12 @@ def _checked(frame: bytes) -> bytes:
 
 
 def _too_deep(frame: bytes) -> bool:
-    brackets = _STRING.sub(b"", frame).translate(None, _NOT_BRACKETS)
+    brackets = _STRING.sub(b"", frame).translate(_AS_SQUARE, _NOT_BRACKETS)
     for _ in range(MAX_DEPTH):
         if not brackets:
             return False
         # Each round removes the innermost pairs, so a text of depth n is gone after n rounds.
-        left = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        left = brackets.replace(b"[]", b"")
         if len(left) == len(brackets):
             return False  # unbalanced: the parser says it better
         brackets = left
@@ -419,7 +425,7 @@ def encode_request(id_: bytes, method: str, params: bytes | None) -> bytes:
     """Return the frame of a request; ``params`` is a JSON object, or None for no such member."""
     if params is None:
         return b'{"jsonrpc":"2.0","id":' + id_ + b',"method":' + _encode(method) + b"}"
-    return b'{"jsonrpc":"2.0","id":' + id_ + b',"method":' + _encode(method) + b',"params":' + params + b"}"
+    return b"".join((b'{"jsonrpc":"2.0","id":', id_, b',"method":', _encode(method), b',"params":', params, b"}"))
 
 
 def encode_notification(method: str, params: bytes | None = None) -> bytes:
@@ -431,7 +437,7 @@ def encode_notification(method: str, params: bytes | None = None) -> bytes:
 
 def encode_result(id_: bytes, result: bytes) -> bytes:
     """Return the frame of a successful answer."""
-    return b'{"jsonrpc":"2.0","id":' + id_ + b',"result":' + result + b"}"
+    return b"".join((b'{"jsonrpc":"2.0","id":', id_, b',"result":', result, b"}"))
 
 
 def encode_error(id_: bytes | None, code: int, message: str, data: bytes | None = None) -> bytes:

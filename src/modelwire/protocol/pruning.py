@@ -110,6 +110,8 @@ class Plans(dict[type, "_Plan | None"]):
         return values if same else pruned
 
     def _prune_dict(self, values: dict[Any, Any]) -> dict[Any, Any]:
+        if _SCALARS.issuperset(map(type, values.values())):
+            return values
         pruned = {key: self.prune(item) for key, item in values.items()}
         same = all(pruned[key] is item for key, item in values.items())
         return values if same else pruned
@@ -132,6 +134,8 @@ def _span(annotation: Any) -> Span:
 
 
 _ALWAYS: Final = Span()
+_SCALARS: Final[frozenset[type]] = frozenset({str, int, float, bool, type(None), bytes, msgspec.Raw})
+"""What has nothing that a revision could lack."""
 
 
 def _reachable(annotation: Any) -> Iterator[type]:

@@ -112,7 +112,10 @@ def encode_result(result: Any, method: Method | None, revision: Revision, server
     """
     body: Any = {} if result is None else result
     if not revision.stamped_results:
-        return encode(body, revision)
+        encoded = encode(body, revision)
+        if encoded[:1] != b"{":
+            raise WireError(f"a result must be an object, not {faults.kind_of(encoded)}")
+        return encoded
     if not isinstance(body, t.Result):
         return _stamp_json(encode(body, revision), method, server_info)
     cached = method is not None and method.cacheable and not isinstance(body, t.InputRequiredResult)
@@ -138,18 +141,22 @@ def encode_tool_result(
     Raises:
         WireError: The text has a lone surrogate.
     """
-    content = b"[]" if text is None else b'[{"type":"text","text":' + _write_text(text) + b"}]"
-    if value is None or not revision.structured:
-        body = content
-    elif wrap and not revision.any_structured:
-        return b'{"content":' + content + b',"structuredContent":{"result":' + value + _MARK
+    # Joined once: adding up a large text piece by piece copies it again and again.
+    parts = [b'{"resultType":"complete","content":[' if revision.stamped_results else b'{"content":[']
+    if text is None:
+        parts.append(b"]")
     else:
-        body = content + b',"structuredContent":' + value
-    if not revision.stamped_results:
-        return b'{"content":' + body + b"}"
-    if server_info is None:
-        return b'{"resultType":"complete","content":' + body + b"}"
-    return b'{"resultType":"complete","content":' + body + _INFO + server_info + b"}}"
+        parts += (b'{"type":"text","text":', _write_text(text), b"}]")
+    if value is not None and revision.structured:
+        if wrap and not revision.any_structured:
+            parts += (b',"structuredContent":{"result":', value, _MARK)
+            return b"".join(parts)
+        parts += (b',"structuredContent":', value)
+    if revision.stamped_results and server_info is not None:
+        parts += (_INFO, server_info, b"}}")
+    else:
+        parts.append(b"}")
+    return b"".join(parts)
 
 
 def _write_text(text: str) -> bytes:

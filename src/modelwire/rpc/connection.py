@@ -91,8 +91,8 @@ class Connection:
         post: Sends a frame without waiting.
         session: What the peer's handshake established.
         observers: Who watches the frames.
-        answers_invalid: Whether every invalid frame is answered. A server does so; a client that did would answer noise,
-            and answers only what is a request with a readable id.
+        answers_invalid: Whether every invalid frame is answered. A server does so; a client that did would answer
+            noise, and answers only what is a request with a readable id.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class Connection:
             params = wire.with_meta(params or b"{}", {"progressToken": entry.key})
         if on_sent is not None:
             on_sent(entry.key)
-        self._arm(loop)
+        self._arm(loop, entry.deadline)
         since = self.heard_count, self.dropped_count
         try:
             self.post(jsonrpc.encode_request(jsonrpc.encode_id(entry.key), method, params))
@@ -321,11 +321,10 @@ class Connection:
         except msgspec.MsgspecError:
             _log.warning("a malformed notifications/progress was dropped")
             return
-        loop = asyncio.get_running_loop()
-        entry = self.pending.progressed(params.progressToken, params.progress, params.total, loop.time())
+        entry = self.pending.progressed(params.progressToken, params.progress, params.total, self.loop.time())
         if entry is None or entry.on_progress is None:
             return
-        self._arm(loop)
+        # The deadline has moved away, if at all; the timer finds that out when it comes.
         try:
             told = entry.on_progress(params.progress, params.total, params.message)
         except Exception:
@@ -390,13 +389,14 @@ class Connection:
         return None
 
     def _invalid(self, invalid: InvalidFrame, frame: bytes) -> bytes | None:
-        ours = not (invalid.request or (invalid.answerable and self._answers_invalid))
-        entry = self.pending.take(invalid.key) if ours else None
+        # What may be an answer of ours fails its request at once, even if it may be something else besides.
+        entry = None if invalid.request else self.pending.take(invalid.key)
         if entry is not None:
             entry.settle(ProtocolViolation(f"the answer to {entry.method} is invalid: {invalid.reason}", frame))
-            return None
         if invalid.answerable and (self._answers_invalid or (invalid.request and self.answers_requests)):
             return self._refusal(invalid.id, invalid.code, invalid.reason)
+        if entry is not None:
+            return None
         shown = frame[:200].decode("utf-8", "replace")
         _log.warning("a frame was dropped: %s: %s", invalid.reason, shown)
         self.dropped_count += 1
@@ -445,23 +445,22 @@ class Connection:
 
     # ------------------------------------------------------------------ deadlines and the end
 
-    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Keep one timer for all requests, set to the earliest deadline or before it."""
-        earliest = self.pending.next_deadline()
-        if earliest is None:
+    def _arm(self, loop: asyncio.AbstractEventLoop, deadline: float | None) -> None:
+        """Keep one timer for all requests, set to the earliest deadline or before it; ``deadline`` is a new one."""
+        if deadline is None:
             return
-        if self._timer is not None and not self._timer.cancelled() and self._timer.when() <= earliest:
+        if self._timer is not None and not self._timer.cancelled() and self._timer.when() <= deadline:
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = loop.call_at(earliest, self._expire, loop)
+        self._timer = loop.call_at(deadline, self._expire, loop)
 
     def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
         now = loop.time()
         for entry in self.pending.expired(now):
             entry.settle(entry.late(now))
-        self._arm(loop)
+        self._arm(loop, self.pending.next_deadline())
 
     def stop(self) -> None:
         """Have whoever drives the connection end it, in order."""

@@ -115,7 +115,10 @@ class Link:
         return task
 
     async def _answer_batch(self, batch: BatchCall) -> None:
-        await asyncio.wait([self._start(call) for call in batch.calls])
+        # A later item of the batch, or what arrived with it, may have cancelled some of them already.
+        started = [self._start(call) for call in batch.calls if not call.cancelled]
+        if started:
+            await asyncio.wait(started)
         if batch.frame is not None:
             self.connection.post(batch.frame)
 
@@ -152,12 +155,14 @@ class Link:
                 self._has_room()
                 self._wake = loop.create_future()
                 await self._wake
-        except ConnectionLost as error:
-            _log.debug("frames can no longer be sent: %s", error)
+        except Exception as error:
+            # A stream that people bring may raise anything; who waits for an answer must hear of it.
+            why = error if isinstance(error, ConnectionLost) else ConnectionLost(f"sending failed: {error!r}")
+            _log.debug("frames can no longer be sent: %s", why)
             out.clear()
             self.backlog = 0
+            self.connection.end(why)
             self._has_room()
-            self.connection.end(error)
             self._keep(asyncio.create_task(self.stream.aclose()))  # which ends the reader, too
 
     def _crowded(self, mebibytes: int = 1) -> bool:

@@ -17,6 +17,8 @@ _OPENING_BRACE = 0x7B
 _CLOSING_BRACE = 0x7D
 _AROUND = len(_BOM) + len(b"\r")
 """What may stand around a message without counting towards its length."""
+_PIECE = 4096
+"""Smaller pieces of a line are put together at once, so that many tiny ones take no more memory than they hold."""
 _HEAD = 1024
 """How much of a dropped line is told."""
 
@@ -34,8 +36,9 @@ class LineFramer:
 
     def __init__(self, max_message: int = DEFAULT_MAX_MESSAGE) -> None:
         self._limit = max_message
-        self._held = bytearray()
-        """The beginning of a line whose end has not arrived."""
+        self._held: list[bytes] = []
+        """The beginning of a line whose end has not arrived, in the pieces that came: joining them once is cheapest."""
+        self._held_size = 0
         self._dropping = False
         """The line that is arriving was too long: skip it up to its LF."""
 
@@ -74,19 +77,27 @@ class LineFramer:
         if not self._dropping:
             self._hold(last, frames)
         if not self._dropping:
-            self._add(bytes(self._held), frames)
-        self._held = bytearray()
+            self._add(b"".join(self._held), frames)
+        self._release()
         self._dropping = False
 
     def _hold(self, piece: bytes, frames: list[bytes | FrameTooLarge]) -> None:
         if self._dropping:
             return
-        if len(self._held) + len(piece) > self._limit + _AROUND:
+        if self._held_size + len(piece) > self._limit + _AROUND:
             self._dropping = True
-            frames.append(self._too_large(bytes(self._held[: 2 * _HEAD]) + piece[: 2 * _HEAD]))
-            self._held = bytearray()
-        else:
-            self._held += piece
+            frames.append(self._too_large(b"".join((*self._held, piece))[: 2 * _HEAD]))
+            self._release()
+            return
+        if self._held and len(self._held[-1]) < _PIECE:
+            self._held[-1] += piece
+        elif piece:
+            self._held.append(piece)
+        self._held_size += len(piece)
+
+    def _release(self) -> None:
+        self._held = []
+        self._held_size = 0
 
     def _add(self, line: bytes, frames: list[bytes | FrameTooLarge]) -> None:
         if len(line) > self._limit + _AROUND:

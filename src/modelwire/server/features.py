@@ -5,9 +5,10 @@ Server-side features meet here and nowhere else. Nothing in this file knows a tr
 
 from __future__ import annotations
 
-import inspect
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
 from typing import Any, cast
 
 import msgspec
@@ -24,6 +25,7 @@ from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Route
 from modelwire.rules.subscriptions import LISTS
 from modelwire.server.context import Context
+from modelwire.server.functions import run_sync, threads_for
 from modelwire.server.opening import Opening
 from modelwire.server.prompts import Completions, PromptEntry, Prompts
 from modelwire.server.registry import Registry
@@ -67,7 +69,7 @@ class Features:
         self.hub = Hub()
         self.listeners = Listeners(self.hub, self._declared_lists)
         self._sessions: dict[Connection, Subscriber] = {}
-        self._notices: dict[str, Callable[[Connection, Notification], None]] = {}
+        self._notices: dict[str, Callable[[Connection, Notification], object]] = {}
         common: dict[str, Any] = {"page_size": page_size, "server_info": identity}
         self.tools = Tools(
             Registry[ToolEntry](
@@ -215,11 +217,14 @@ class Features:
                 for frame in self._announcements(name):
                     connection.post(frame)
 
-    def add_method(self, name: str, function: Callable[..., Any]) -> None:
-        """Register who answers a method, or takes in a notification."""
+    def add_method(self, name: str, function: Callable[..., Any], pool: Executor) -> None:
+        """Register who answers a method, or takes in a notification; a sync function runs in the pool."""
         takes = positional_count(function, 2)
+        threads = threads_for(function, pool)
         if name.startswith("notifications/"):
-            self._notices[name] = lambda connection, note: _notify(connection, note, function, takes)
+            self._notices[name] = lambda connection, note: connection.follow(
+                _notify(connection, note, lambda *given: run_sync(lambda: function(*given[:takes]), threads))
+            )
             return
         if name in ("initialize", "server/discover"):
             raise ConfigError(f"{name} opens the conversation and cannot be replaced")
@@ -230,8 +235,8 @@ class Features:
         async def handle(call: Call) -> Any:
             params = _members(call.params)
             params.pop("_meta", None)  # ctx.meta has it
-            result: Any = function(*(params, Context(call))[:takes])
-            result = await result if inspect.isawaitable(result) else result
+            given = (params, Context(call))[:takes]
+            result: Any = await run_sync(lambda: function(*given), threads)
             if result is not None and not isinstance(result, dict | msgspec.Struct):
                 raise TypeError(f"the handler of {name} returned a {type(result).__name__}; a result is an object")
             return cast(Any, result)
@@ -244,8 +249,11 @@ def _members(raw: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
-def _notify(connection: Connection, note: Notification, function: Callable[..., Any], takes: int) -> None:
+async def _notify(connection: Connection, note: Notification, function: Callable[..., Awaitable[Any]]) -> None:
     params = {} if note.params is UNSET else _members(note.params)
-    result = function(*(params, connection.session.peer)[:takes])
-    if inspect.isawaitable(result):
-        connection.follow(result)
+    try:
+        await function(params, connection.session.peer)
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except BaseException:  # a SystemExit that leaves a task would end the whole loop
+        _log.exception("the handler of %s failed", note.method)

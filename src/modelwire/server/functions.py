@@ -14,7 +14,7 @@ from typing import Any
 
 from modelwire.rpc.call import Call
 from modelwire.server.context import Context
-from modelwire.server.signature import Signature
+from modelwire.server.signature import Signature, called
 
 
 class Function:
@@ -62,6 +62,11 @@ class Function:
     def _sync(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         result = self.function(*args, **kwargs)
         return list(result) if self.signature.is_generator else result
+
+
+def threads_for(function: Callable[..., Any], pool: Executor | None) -> Executor | None:
+    """Return the pool that a function belongs into, or None for an async one, which runs on the loop."""
+    return None if inspect.iscoroutinefunction(called(function)) else pool
 
 
 async def run_sync(function: Callable[[], Any], pool: Executor | None) -> Any:

@@ -5,8 +5,8 @@ On the wire every argument of a prompt is a string; the function's own types tak
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from modelwire.errors import INVALID_PARAMS, RpcError
 from modelwire.protocol import types as t
 from modelwire.rpc.call import Call
 from modelwire.server import contents
-from modelwire.server.functions import Function
+from modelwire.server.functions import Function, run_sync
 from modelwire.server.registry import Registry
 from modelwire.server.resources import Resources, guarded
 from modelwire.server.signature import ArgumentErrors
@@ -119,7 +119,9 @@ def _result(value: Any) -> t.CompleteResult:
     return t.CompleteResult(t.Completion(values[:MAX_VALUES], total=len(values), has_more=True))
 
 
-async def suggest(function: Callable[..., Any], call: Call, takes: frozenset[str], context: Any) -> Any:
+async def suggest(
+    function: Callable[..., Any], call: Call, takes: frozenset[str], context: Any, pool: Executor | None
+) -> Any:
     """Call a completer with what has been typed, and whatever else it takes by name.
 
     Args:
@@ -127,6 +129,7 @@ async def suggest(function: Callable[..., Any], call: Call, takes: frozenset[str
         call: The request.
         takes: The names of its parameters.
         context: The request's context.
+        pool: The threads that it runs in; None runs it on the loop.
     """
     extra: dict[str, Any] = {}
     if "arguments" in takes:
@@ -134,5 +137,4 @@ async def suggest(function: Callable[..., Any], call: Call, takes: frozenset[str
         extra["arguments"] = dict((given.arguments if given is not None else None) or {})
     if "ctx" in takes:
         extra["ctx"] = context
-    result = function(call.params.argument.value, **extra)
-    return await result if inspect.isawaitable(result) else result
+    return await run_sync(lambda: function(call.params.argument.value, **extra), pool)

@@ -130,7 +130,10 @@ async def _read(call: Call, uri: str, function: Function, values: dict[str, Any]
         args, kwargs = function.signature.bind(None if values is None else msgspec.json.encode(values))
     except ArgumentErrors as error:
         raise RpcError(INVALID_PARAMS, str(error), {"uri": uri, "problems": error.problems}) from None
-    value = await guarded(call, f"resource {uri!r}", function(call, args, kwargs))
+    try:
+        value = await guarded(call, f"resource {uri!r}", function(call, args, kwargs))
+    except NotFound as error:
+        raise (error if error.uri is not None else NotFound(error.message, uri=uri)) from None
     if isinstance(value, t.InputRequiredResult | t.ReadResourceResult):
         return value
     if function.signature.output_schema is not None and not isinstance(value, str | bytes | msgspec.Struct | list):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 import threading
@@ -106,9 +107,19 @@ def _greet(server: Server) -> None:
 
 def run(server: Server, endpoint: Any = None) -> None:
     """Serve as a whole program: its own event loop, its own answer to SIGINT and SIGTERM."""
+    if _loop_runs():
+        raise ConfigError("server.run() starts an event loop, and one runs here already: await server.serve() instead")
     interrupted = asyncio.run(_main(server, endpoint))
     if interrupted:
         sys.exit(130)
+
+
+def _loop_runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def _main(server: Server, endpoint: Any) -> bool:
@@ -132,6 +143,7 @@ class _Signals:
         self._loop = loop
         self._stop = stop
         self._stopping = False
+        self._process = os.getpid()
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> _Signals:
@@ -148,9 +160,12 @@ class _Signals:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.interrupted = self.interrupted or number == signal.SIGINT
-        if self._stopping:
+        # A forked child, such as a worker of multiprocessing, has got this handler too; the signal is to end it.
+        forked = os.getpid() != self._process
+        if forked or self._stopping:
             # Something holds the event loop; there is nobody left to end things in order.
-            sys.stderr.flush()
+            if not forked:
+                sys.stderr.flush()
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         self._stopping = True
@@ -236,18 +251,27 @@ class ServerSession:
 
     def _open(self) -> Connection:
         if self._connection is None:
-            self._connection = Connection(
-                self._server.dispatcher, self._send or (lambda frame: None), observers=self._server.observers
-            )
+            self._connection = Connection(self._server.dispatcher, self._hand_on, observers=self._server.observers)
             self._server.features.attach(self._connection, self._server.announce_lists)
         return self._connection
 
+    def _hand_on(self, frame: bytes) -> None:
+        if self._send is not None:
+            try:
+                self._send(frame)
+            except Exception:
+                _log.exception("the send function of a session failed; a frame was lost")
+
     async def _answer(self, calls: list[Call]) -> None:
         # Tasks of their own: the peer may cancel a request without cancelling whoever called `handle`.
+        # A later item of a batch may have cancelled an earlier one before it began.
         for call in calls:
-            call.task = asyncio.create_task(self._server.dispatcher.answer(call))
+            call.task = None if call.cancelled else asyncio.create_task(self._server.dispatcher.answer(call))
+        tasks = [call.task for call in calls if call.task is not None]
+        if not tasks:
+            return
         try:
-            await asyncio.wait([call.task for call in calls if call.task is not None])
+            await asyncio.wait(tasks)
         except asyncio.CancelledError:
             for call in calls:
                 call.cancel("whoever handles the frame was cancelled")

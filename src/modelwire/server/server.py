@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 from modelwire.errors import ConfigError
@@ -16,6 +16,7 @@ from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.jsonrpc import Notification
 from modelwire.protocol.revisions import LATEST
+from modelwire.rpc.call import Call
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Dispatcher
 from modelwire.rpc.observer import Observer
@@ -23,7 +24,7 @@ from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
 from modelwire.server import contents
 from modelwire.server.context import Context
 from modelwire.server.features import Features
-from modelwire.server.functions import Function
+from modelwire.server.functions import Function, threads_for
 from modelwire.server.prompts import suggest
 from modelwire.server.serve import ServerSession, Serving, run, serve
 from modelwire.server.signature import compile_signature, description, tool_name
@@ -384,7 +385,8 @@ class Server:
         """Register who suggests values for one argument of a prompt or a resource template.
 
         The function is called with what has been typed so far and returns strings, of which 100 at most are sent. If it
-        has a parameter ``arguments`` it also gets the values chosen already, and the context if it has ``ctx``.
+        has a parameter ``arguments`` it also gets the values chosen already, and the context if it has ``ctx``. Sync
+        functions run in a worker thread.
 
         Args:
             name: The prompt's name, or the template.
@@ -393,9 +395,12 @@ class Server:
 
         def register(function: F) -> F:
             takes = frozenset(inspect.signature(function).parameters)
-            self.features.completions.add(
-                name, argument, lambda call: suggest(function, call, takes, Context(call) if "ctx" in takes else None)
-            )
+            threads = threads_for(function, self._pool)
+
+            def answer(call: Call) -> Awaitable[Any]:
+                return suggest(function, call, takes, Context(call) if "ctx" in takes else None, threads)
+
+            self.features.completions.add(name, argument, answer)
             return function
 
         return register
@@ -406,14 +411,15 @@ class Server:
         """Register who answers a method, standard or not; one that exists already is replaced.
 
         The function is called with ``(params, ctx)`` or as many of these as it takes: ``params`` is a dict. It returns
-        the result, an object. A name that starts with ``notifications/`` is a notification: nothing is returned.
+        the result, an object. A name that starts with ``notifications/`` is a notification: its function is called with
+        ``(params, peer)`` and returns nothing. Sync functions run in a worker thread.
 
         Args:
             name: The method's name.
         """
 
         def register(function: F) -> F:
-            self.features.add_method(name, function)
+            self.features.add_method(name, function, self._pool)
             return function
 
         return register
@@ -438,6 +444,7 @@ class Server:
 
         Raises:
             SystemExit: With status 130 after Ctrl-C.
+            ConfigError: An event loop runs here already, or the endpoint cannot be served.
         """
         run(self, endpoint)
 

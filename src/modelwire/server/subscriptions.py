@@ -70,7 +70,7 @@ class Subscriber:
 
     def _flush(self) -> None:
         self._scheduled = False
-        if self.connection.ended is None:
+        if self.connection.ended is None and self._ready():  # it may have opened anew since
             for kind, name in self._news.take():
                 self._tell(kind, name)
 

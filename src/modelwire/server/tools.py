@@ -25,10 +25,10 @@ from modelwire.rpc.call import Call
 from modelwire.server import contents
 from modelwire.server.arguments import not_an_object
 from modelwire.server.context import Context
-from modelwire.server.functions import Expired, Function, run_sync, within
+from modelwire.server.functions import Expired, Function, run_sync, threads_for, within
 from modelwire.server.given_schema import argument_validator
 from modelwire.server.registry import Registry
-from modelwire.server.signature import ResultError, called
+from modelwire.server.signature import ResultError
 
 _log = logging.getLogger("modelwire")
 
@@ -153,7 +153,7 @@ class Tools:
         """
         validate = argument_validator(tool.name, tool.input_schema)
         takes = positional_count(handler, 2)
-        threads = None if inspect.iscoroutinefunction(called(handler)) else pool
+        threads = threads_for(handler, pool)
 
         def run(call: Call) -> Awaitable[Any]:
             arguments = _arguments(call)

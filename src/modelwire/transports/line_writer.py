@@ -17,6 +17,8 @@ from modelwire.rules.lines import frame_line
 
 HIGH_WATER = 1024 * 1024
 """``send`` waits while more bytes than this are queued, until half of it is written."""
+PIPE_SIZE = 64 * 1024
+"""Bytes that a Linux pipe holds."""
 WRITES_PER_TURN = 64
 """A sink that takes little at a time must not keep the loop from turning."""
 
@@ -132,11 +134,23 @@ class LineWriter:
 
     def _write_some(self) -> None:
         if self._rest is None:
-            lines, self._lines = self._lines, []
-            self._rest = memoryview(lines[0] if len(lines) == 1 else b"".join(lines))
+            self._rest = memoryview(self._next_lines())
         written = self._sink(self._rest)
         self._queued -= written
         self._rest = self._rest[written:] if written < len(self._rest) else None
+
+    def _next_lines(self) -> bytes:
+        """Take lines for one write: as many as there are, but no more than fill a pipe, since joining is copying."""
+        if self._queued <= PIPE_SIZE:
+            lines, self._lines = self._lines, []
+        else:
+            count = size = 0
+            while size < PIPE_SIZE and count < len(self._lines):
+                size += len(self._lines[count])
+                count += 1
+            lines = self._lines[:count]
+            del self._lines[:count]
+        return lines[0] if len(lines) == 1 else b"".join(lines)
 
     def _break(self, error: OSError) -> None:
         gone = error.errno in (errno.EPIPE, errno.ECONNRESET)

@@ -1,0 +1,89 @@
+"""Costs that need nothing to compare with but ourselves, the interpreter and a bare loop: ratios within one run.
+
+Noise only ever adds to a cost, so each side is given by its least round, and rounds take turns; they stop as soon as
+the bound holds. What is held against other libraries is in `benchmarks`, which `make bench` runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from benchmarks import requests
+from benchmarks.contestants import Contestant, Import, ServerCalls, own
+from benchmarks.programs import tools
+
+MOST_ROUNDS = 12
+FEWEST_ROUNDS = 3
+
+Start = Callable[[Contestant], Contestant]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Have a contestant closed at the end."""
+    with ExitStack() as stack:
+
+        def started(contestant: Contestant) -> Contestant:
+            stack.callback(contestant.close)
+            contestant.measure(0.2)
+            return contestant
+
+        yield started
+
+
+def least_ratio(one: Contestant, other: Contestant, at_most: float) -> float:
+    """Return what ``one`` costs over what ``other`` does, as soon as it is at most so much."""
+    ones: list[float] = []
+    others: list[float] = []
+    for round_ in range(1, MOST_ROUNDS + 1):
+        ones.append(one.measure(1))
+        others.append(other.measure(1))
+        if round_ >= FEWEST_ROUNDS and min(ones) <= at_most * min(others):
+            break
+    return min(ones) / min(others)
+
+
+def calls(chosen: str = tools.ADD, ask: requests.Ask = requests.ADD, count: int = 3000) -> ServerCalls:
+    return ServerCalls(own("modelwire_server", chosen), ask, count)
+
+
+def test_a_call_costs_at_most_four_times_what_a_bare_loop_costs(start: Start) -> None:
+    bare = ServerCalls(own("bare_loop"), requests.ADD, 3000, revision=None)
+    assert least_ratio(start(calls()), start(bare), 4) <= 4
+
+
+def test_a_call_costs_the_same_with_two_hundred_tools(start: Start) -> None:
+    assert least_ratio(start(calls(tools.ADD_AMONG_200)), start(calls()), 1.25) <= 1.25
+
+
+def test_a_long_connection_does_not_slow_down_and_does_not_grow(start: Start) -> None:
+    old, young = calls(), calls()
+    start(old)
+    before = old.memory
+    old.measure(7)
+    assert old.memory <= before * 1.1
+    assert least_ratio(old, start(young), 1.25) <= 1.25
+
+
+def test_an_answer_of_a_mebibyte_costs_per_byte_what_one_of_64_kibibytes_does(start: Start) -> None:
+    large = start(ServerCalls(own("modelwire_server", tools.KIT), requests.echoing(1 << 20), 6, depth=1))
+    small = start(ServerCalls(own("modelwire_server", tools.KIT), requests.echoing(1 << 16), 96, depth=1))
+    assert least_ratio(large, small, 2 * 16) <= 2 * 16
+
+
+def test_listing_two_hundred_tools_costs_no_more_than_thirty_calls(start: Start) -> None:
+    listing = start(calls(tools.MANY, requests.LIST_TOOLS, 100))
+    assert least_ratio(listing, start(calls()), 30) <= 30
+
+
+@pytest.mark.parametrize(
+    ("statement", "at_most"), [("import modelwire", 1), ("from modelwire import Client, Server", 3)]
+)
+def test_an_import_costs_little_beside_what_every_program_imports(statement: str, at_most: float) -> None:
+    ours, theirs = (Import(sys.executable, imported) for imported in (statement, "import asyncio, msgspec"))
+    ours.measure(1)
+    assert least_ratio(ours, theirs, at_most) <= at_most

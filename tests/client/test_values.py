@@ -1,0 +1,151 @@
+"""Values of results, and the JSON of arguments."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+import pytest
+from msgspec import UNSET
+
+from modelwire import ConfigError, ProtocolViolation, ToolError, types
+from modelwire.client.values import arguments_json, prompt_arguments, reference, value_of
+
+
+@dataclass
+class Day:
+    city: str
+    degrees: float
+
+
+class Point(msgspec.Struct):
+    x: int
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+def result(*texts: str, structured: Any = UNSET, **more: Any) -> types.CallToolResult:
+    return types.CallToolResult([types.TextContent(text) for text in texts], structured, **more)
+
+
+def test_structured_content_comes_before_the_text() -> None:
+    assert value_of(result("in words", structured={"a": 1}), None) == {"a": 1}
+
+
+def test_null_is_a_structured_value() -> None:
+    assert value_of(result("null", structured=None), None) is None
+    with pytest.raises(ProtocolViolation):
+        value_of(result("null", structured=None), int)
+
+
+def test_a_structured_value_becomes_the_type_that_is_asked_for() -> None:
+    days = [{"city": "Oslo", "degrees": -3}, {"city": "Rome", "degrees": 20.5}]
+    assert value_of(result(structured=days), list[Day]) == [Day("Oslo", -3.0), Day("Rome", 20.5)]
+    assert value_of(result(structured={"x": 1}), Point) == Point(1)
+    assert value_of(result(structured="red"), Colour) is Colour.RED
+    assert value_of(result(structured={"x": 1, "later": 2}), Point) == Point(1)
+
+
+def test_a_structured_value_of_another_type_is_a_violation_that_says_where() -> None:
+    with pytest.raises(ProtocolViolation, match=r"no list\[.*Day\].*missing required field `degrees`"):
+        value_of(result(structured=[{"city": "Oslo"}]), list[Day])
+
+
+def test_a_text_is_the_value_where_there_is_nothing_else() -> None:
+    assert value_of(result("hello"), None) == "hello"
+    assert value_of(result("5"), None) == "5"
+    assert value_of(result("5"), str) == "5"
+    assert value_of(result("one", "two"), None) == "one\ntwo"
+
+
+def test_a_text_is_read_as_json_of_the_type() -> None:
+    assert value_of(result("5"), int) == 5
+    assert value_of(result('[{"city":"Oslo","degrees":1}]'), list[Day]) == [Day("Oslo", 1.0)]
+    assert value_of(result("null"), int | None) is None
+
+
+def test_a_text_that_is_no_json_may_still_be_of_the_type() -> None:
+    assert value_of(result("hello"), str | None) == "hello"
+    assert value_of(result("hello"), Any) == "hello"
+    assert value_of(result("red"), Colour) is Colour.RED
+    assert value_of(result("a"), Literal["a", "b"]) == "a"
+    assert value_of(result("2026-01-02"), datetime.date) == datetime.date(2026, 1, 2)
+
+
+def test_a_text_of_another_type_is_a_violation() -> None:
+    for text in ("hello", "{}", "[1]", ""):
+        with pytest.raises(ProtocolViolation, match="the tool's text is no"):
+            value_of(result(text), int)
+
+
+def test_a_type_that_nothing_can_be_converted_to_is_named() -> None:
+    class Odd:
+        def __init__(self, a: int) -> None: ...
+
+    for kind in (list[Odd], tuple[Odd], list[Odd] | None, list[dict[int, Day] | dict[str, Day]]):
+        for found in (result(structured=[{"a": 1}]), result('[{"a": 1}]')):
+            with pytest.raises(ConfigError, match="no type that a result can be converted to"):
+                value_of(found, kind)
+
+
+def test_a_class_that_validates_itself_as_pydantics_models_do_is_made_by_itself() -> None:
+    class Model:
+        def __init__(self, a: int) -> None:
+            self.a = a
+
+        @classmethod
+        def model_validate(cls, value: dict[str, int]) -> Model:
+            if "a" not in value:
+                raise ValueError("a is missing")
+            return cls(value["a"])
+
+    assert [model.a for model in value_of(result(structured=[{"a": 1}, {"a": 2}]), list[Model])] == [1, 2]
+    assert value_of(result('{"a": 3}'), Model).a == 3
+    with pytest.raises(ProtocolViolation, match="a is missing"):
+        value_of(result(structured={}), Model)
+
+
+def test_content_that_is_not_all_text_is_returned_as_it_is() -> None:
+    image = types.ImageContent("aGk=", "image/png")
+    mixed = types.CallToolResult([types.TextContent("look"), image])
+    assert value_of(mixed, None) == [types.TextContent("look"), image]
+
+
+def test_nothing_is_none() -> None:
+    assert value_of(result(), None) is None
+
+
+def test_a_failure_says_what_the_tool_said() -> None:
+    with pytest.raises(ToolError, match="one\ntwo") as caught:
+        value_of(result("one", "two", structured={"a": 1}, is_error=True), list[Day])
+    assert caught.value.content == [types.TextContent("one"), types.TextContent("two")]
+
+
+def test_arguments_are_written_as_json() -> None:
+    assert arguments_json(None) is None
+    assert arguments_json({}) == b"{}"
+    assert arguments_json({"d": datetime.date(2026, 1, 2), "p": Day("Oslo", 1.5)}) == (
+        b'{"d":"2026-01-02","p":{"city":"Oslo","degrees":1.5}}'
+    )
+    with pytest.raises(ConfigError, match="the arguments cannot be sent: x is nan"):
+        arguments_json({"x": float("nan")})
+
+
+def test_prompt_arguments_are_strings() -> None:
+    assert prompt_arguments(None) is None
+    assert prompt_arguments({"s": "5", "n": 5}) == {"s": "5", "n": "5"}
+    with pytest.raises(ConfigError, match="cannot be sent"):
+        prompt_arguments({"x": object()})
+
+
+def test_a_reference_is_a_resource_where_it_looks_like_one() -> None:
+    assert reference("greet") == types.PromptReference("greet")
+    assert reference("file:///a") == types.ResourceTemplateReference("file:///a")
+    assert reference("a{b}") == types.ResourceTemplateReference("a{b}")
+    given = types.PromptReference("http://x")
+    assert reference(given) is given
