@@ -118,7 +118,19 @@ def test_attrs_aliases_and_converters_are_used() -> None:
     assert schema(Tagged, "Tagged", "output")["properties"]["tags"] == {"type": "array", "items": {"type": "string"}}
 
 
+@dataclasses.dataclass
+class Vault:
+    login: Login
+    path: pathlib.Path
+
+    def __post_init__(self) -> None:
+        raise ValueError(f"no such login: {self.login}")
+
+
 def test_what_a_class_says_of_a_secret_is_not_repeated() -> None:
+    assert problems(Vault, {"login": {"user": "u", "password": "pin"}, "path": "a"}) == [
+        "v: its members do not go together"
+    ]
     assert problems(Login, {"user": "u", "password": "hunter2"}) == ["v: Length of 'password' must be <= 3: 7"]
     assert problems(Login, {"user": "u", "password": 7777}) == ["v.password: expected text, got a number (not shown)"]
 

@@ -10,6 +10,7 @@ import pytest
 
 from modelwire.errors import SignatureError, ToolError
 from modelwire.server.results import ResultCheck, ResultError
+from modelwire.server.signature import compile_signature
 from tests.server.kinds import Checked, Model, ModelPage, Numbers, Strict, signature_of
 
 
@@ -132,6 +133,15 @@ def test_a_type_that_pydantic_refuses_is_a_signature_error() -> None:
 
     with pytest.raises(SignatureError, match="parameter 'v'"):
         signature_of(Annotated[Unknown, pydantic.Field(strict=True)])
+
+
+def test_a_strict_field_with_an_alias_is_a_parameter_of_that_name() -> None:
+    def function(v: Annotated[int, pydantic.Field(3, alias="from", strict=True)]) -> None: ...
+
+    signature = compile_signature(function, name="f")
+
+    assert signature.input_schema["properties"] == {"from": {"type": "integer", "default": 3}}
+    assert signature.bind(b"{}") == ([3], {})
 
 
 def test_titles_are_only_those_given_by_hand() -> None:

@@ -130,7 +130,7 @@ def _read(item: Any, found: Rules) -> None:
 
 def _library(item: Any) -> str:
     roots = [base.__module__.partition(".")[0] for base in type(item).__mro__]
-    return next((library for library in _LIBRARIES if library in roots), "")
+    return next((root for root in roots if root in _LIBRARIES), "")
 
 
 def _read_meta(item: msgspec.Meta, found: Rules) -> None:

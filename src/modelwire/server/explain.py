@@ -17,6 +17,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect as mi
 
+from modelwire.server.json_values import is_list, is_object
+
 _SECRET = re.compile(
     r"passw|passphrase|passcode|token|secret|key|credential|authoriz|bearer|cookie|\bpin\b|\botp\b", re.IGNORECASE
 )
@@ -69,7 +71,7 @@ def faults(kind: mi.Type, value: Any, path: str, error: BaseException) -> list[s
         error: What msgspec raised.
     """
     found = list(problems(kind, value, path))
-    if not found and error.__cause__ is not None and not is_secret(path):
+    if not found and error.__cause__ is not None and not repeats_secret(str(error.__cause__), value, path):
         return [f"{path}: {error.__cause__}"]  # what a class said in its `__post_init__`
     return found or [mismatch(kind, value, path)]
 
@@ -201,6 +203,21 @@ def shown(value: Any, path: str) -> str:
             return f"text of {len(value)} characters"
         return msgspec.json.encode(value if len(value) <= _SHOWN else value[:_SHOWN] + "…").decode()
     return f"the number {str(value)[:_SHOWN]}"
+
+
+def repeats_secret(text: str, value: Any, path: str) -> bool:
+    """Whether a message about a value, not written here, might repeat what should not be.
+
+    Args:
+        text: The message.
+        value: Decoded JSON.
+        path: What the value is called.
+    """
+    if is_object(value):
+        return any(repeats_secret(text, item, name) for name, item in value.items())
+    if is_list(value):
+        return any(repeats_secret(text, item, path) for item in value)
+    return is_secret(path) and value is not None and str(value) in text
 
 
 def is_secret(path: str) -> bool:

@@ -212,8 +212,7 @@ def _documentation(cls: Any) -> str:
 def _said(error: BaseException, value: dict[str, Any], path: str) -> str:
     """What a class said of its values, unless that might repeat a secret."""
     text = str(error.args[0]) if error.args else ""
-    secret = any(str(item) in text for name, item in value.items() if explain.is_secret(name))
-    if not text or secret or explain.is_secret(path):
+    if not text or explain.repeats_secret(text, value, path):
         return f"{path}: its members do not go together"
     return f"{path}: {text}"
 

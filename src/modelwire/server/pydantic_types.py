@@ -8,6 +8,7 @@ wording reaches nobody but through a user's validators.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import Any, get_args, get_origin
 
@@ -45,11 +46,15 @@ class Pydantic(Node):
         self.exact = annotation if isinstance(annotation, type) else None
         rebuild = getattr(annotation, "model_rebuild", None)
         try:
-            if rebuild is not None:
-                rebuild(raise_errors=True, _types_namespace=dict(names))
-            self._adapter: Any = pydantic.TypeAdapter(annotation)
-            self._input = _schema(self._adapter, "validation")
-            self._output = _schema(self._adapter, "serialization")
+            with (
+                warnings.catch_warnings()
+            ):  # of an alias beside a type, say, which is the parameter's and not the type's
+                warnings.simplefilter("ignore")
+                if rebuild is not None:
+                    rebuild(raise_errors=True, _types_namespace=dict(names))
+                self._adapter: Any = pydantic.TypeAdapter(annotation)
+                self._input = _schema(self._adapter, "validation")
+                self._output = _schema(self._adapter, "serialization")
         except Exception as error:
             raise Unsupported(f"pydantic cannot take it: {_first_line(error)}") from error
         self._error: Any = pydantic.ValidationError
@@ -206,7 +211,7 @@ def _told(error: Any, value: Any, path: str) -> list[str]:
         context = fault.get("ctx", {})
         wanted = next((words for start, words in _WANTED_BY.items() if fault["type"].startswith(start)), "")
         said = str(context.get("error", "")) if fault["type"] in _BY_USER else ""
-        if said and not _repeats(said, value, place):
+        if said and not explain.repeats_secret(said, value, place):
             problems.append(f"{place}: {said}")
         elif wanted:
             problems.append(f"{place}: expected {wanted.format(**context)}, got {explain.shown(item, place)}")
@@ -257,18 +262,6 @@ def _located(path: str, value: Any, steps: tuple[Any, ...]) -> tuple[str, Any]:
         elif is_list(value) and isinstance(step, int) and step < len(value):
             path, value = f"{path}[{step}]", value[step]
     return path, value
-
-
-def _repeats(text: str, value: Any, place: str) -> bool:
-    """Whether a message might repeat a secret."""
-    if explain.is_secret(place):
-        return True
-    if is_object(value):
-        return any(
-            (explain.is_secret(str(name)) and str(item) in text) or _repeats(text, item, "")
-            for name, item in value.items()
-        )
-    return is_list(value) and any(_repeats(text, item, "") for item in value)
 
 
 def _first_line(error: Exception) -> str:
