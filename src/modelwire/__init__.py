@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from modelwire.protocol import types
     from modelwire.rpc.observer import Observer
+    from modelwire.server.annotations import Name
     from modelwire.server.context import Context
     from modelwire.server.server import Server
 
@@ -53,6 +54,7 @@ __all__ = [
     "MethodNotFound",
     "MissingCapability",
     "ModelwireError",
+    "Name",
     "NotFound",
     "Observer",
     "PeerError",
@@ -77,6 +79,7 @@ __all__ = [
 _ELSEWHERE = {
     "Client": "modelwire.client.client",
     "Context": "modelwire.server.context",
+    "Name": "modelwire.server.annotations",
     "Observer": "modelwire.rpc.observer",
     "PromptsChanged": "modelwire.client.listening",
     "ResourceUpdated": "modelwire.client.listening",

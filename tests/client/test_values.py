@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import enum
+import uuid
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import pytest
@@ -87,7 +88,7 @@ def test_a_type_that_nothing_can_be_converted_to_is_named() -> None:
     class Odd:
         def __init__(self, a: int) -> None: ...
 
-    for kind in (list[Odd], tuple[Odd], list[Odd] | None, list[dict[int, Day] | dict[str, Day]]):
+    for kind in (list[Odd], tuple[Odd], list[Odd] | None):
         for found in (result(structured=[{"a": 1}]), result('[{"a": 1}]')):
             with pytest.raises(ConfigError, match="no type that a result can be converted to"):
                 value_of(found, kind)
@@ -108,6 +109,19 @@ def test_a_class_that_validates_itself_as_pydantics_models_do_is_made_by_itself(
     assert value_of(result('{"a": 3}'), Model).a == 3
     with pytest.raises(ProtocolViolation, match="a is missing"):
         value_of(result(structured={}), Model)
+
+
+def test_types_are_read_as_servers_write_them() -> None:
+    class Row(NamedTuple):
+        a: int
+
+    either = dict[int, Day] | dict[str, Row]
+
+    assert value_of(result(structured=[{"a": 1}]), list[Row]) == [Row(1)]
+    assert value_of(result(structured={"x": {"a": 1}}), either) == {"x": Row(1)}
+    assert value_of(result("3f2b8a52-6c1d-4e8e-9d2a-0c5b7f9e1a64"), uuid.UUID | int).version == 4
+    with pytest.raises(ProtocolViolation, match=r"result\[0\]\.a: missing"):
+        value_of(result(structured=[{"b": 1}]), list[Row])
 
 
 def test_content_that_is_not_all_text_is_returned_as_it_is() -> None:

@@ -1,4 +1,4 @@
-"""What cannot be enforced is refused when a function is registered, never dropped."""
+"""What msgspec alone would not enforce is found when a function is registered, and never left to it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional, Typed
 
 import msgspec
 import pytest
+import typing_extensions
 
-from modelwire.server.annotations import Scope, refusal, unwrap
+from modelwire.server.annotations import Name, Scope, refusal, unwrap
 
 
 @dataclasses.dataclass
@@ -39,6 +40,10 @@ Constraint.__module__ = "annotated_types"
 
 @dataclasses.dataclass
 class Constrained:
+    x: Annotated[int, Constraint()]
+
+
+class ConstrainedKeys(typing_extensions.TypedDict):
     x: Annotated[int, Constraint()]
 
 
@@ -79,7 +84,7 @@ UserId = NewType("UserId", int)
     [
         int, str, float, bool, None, Any, list, dict, list[int], dict[str, int], tuple[int, str], tuple[int, ...],
         set[int], frozenset[str], Literal["a", 1, None], Colour, Optional[int], int | str | None, list[int] | int,
-        Annotated[int, msgspec.Meta(ge=1)], Annotated[str, "what it is"], Plain, Tree, Row, Keys, UserId, bytes,
+        Annotated[int, msgspec.Meta(ge=1)], Annotated[str, "what it is"], Plain, Tree, Keys, UserId, bytes,
         datetime.datetime, datetime.date, datetime.time, datetime.timedelta, uuid.UUID, list[Plain | None],
     ],
 )  # fmt: skip
@@ -107,10 +112,14 @@ def test_types_that_msgspec_enforces_are_taken(annotation: Any) -> None:
         (Bits, "Flag"),
         (dict[bool, int], "keys"),
         (list[dict[tuple[int, int], int]], "keys"),
+        (Row, "NamedTuple"),
+        (list[Row], "NamedTuple"),
+        (ConstrainedKeys, "ConstrainedKeys.x"),
+        (Annotated[int, Name("from")], "names a field"),
         (Literal[10**20], "integer"),
     ],
 )
-def test_types_that_nothing_would_enforce_are_refused(annotation: Any, word: str) -> None:
+def test_types_that_msgspec_would_not_enforce_are_told(annotation: Any, word: str) -> None:
     reason = refusal(annotation)
 
     assert reason is not None

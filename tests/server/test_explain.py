@@ -92,3 +92,11 @@ def test_names_that_smell_of_secrets(name: str) -> None:
 @pytest.mark.parametrize("name", ["city", "author", "spin", "option"])
 def test_names_that_do_not(name: str) -> None:
     assert not explain.is_secret(name)
+
+
+def test_a_message_of_others_is_not_passed_on_when_it_might_repeat_a_secret() -> None:
+    value = {"login": [{"password": "hunter2"}], "n": 5}
+
+    assert explain.repeats_secret("bad: hunter2", value, "v")
+    assert not explain.repeats_secret("bad: 5", value, "v")
+    assert explain.repeats_secret("bad: 5", 5, "token")

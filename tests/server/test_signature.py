@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 import math
-import pathlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Annotated, Any, Literal, Optional, TypedDict
 
@@ -352,10 +351,10 @@ def test_an_annotation_that_means_nothing_names_the_parameter() -> None:
 
 
 def test_types_that_cannot_be_enforced_name_the_parameter() -> None:
-    def function(a: int, where: pathlib.Path) -> None: ...
-    def result() -> pathlib.Path: ...
+    def function(a: int, where: complex) -> None: ...
+    def result() -> complex: ...
 
-    with pytest.raises(SignatureError, match="f: parameter 'where': .*Path"):
+    with pytest.raises(SignatureError, match="f: parameter 'where': .*complex"):
         compiled(function)
     with pytest.raises(SignatureError, match="f: its result cannot be checked: .*structured=False"):
         compiled(result)

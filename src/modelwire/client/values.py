@@ -5,7 +5,8 @@ Pure conversion: nothing here sends or waits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -51,10 +52,10 @@ def _read(text: str, returns: Any) -> Any:
     """Read a tool's text as JSON of a type, or else as a string that the type takes: a date, a name of an enum."""
     try:
         return _decoded(text.encode(), returns)
-    except msgspec.MsgspecError as error:
+    except _MISFITS as error:
         try:
-            return msgspec.convert(text, returns, dec_hook=_foreign)
-        except msgspec.MsgspecError:
+            return _decoded(msgspec.json.encode(text), returns)
+        except _MISFITS:
             raise ProtocolViolation(f"the tool's text is no {returns!r} ({error})", text.encode()) from None
 
 
@@ -63,23 +64,65 @@ def _converted(value: Any, returns: Any) -> Any:
     encoded = msgspec.json.encode(value)
     try:
         return _decoded(encoded, returns)
-    except msgspec.MsgspecError as error:
+    except _MISFITS as error:
         raise ProtocolViolation(f"the tool's result is no {returns!r} ({error})", encoded) from None
 
 
+_MISFITS = (msgspec.MsgspecError, ValueError)
+_SIMPLE = (int, float, str, bool, list, dict)
+
+
 def _decoded(encoded: bytes, returns: Any) -> Any:
+    return _reader(returns)(encoded)
+
+
+def _reader(returns: Any) -> Callable[[bytes], Any]:
+    """What reads a type as servers write it: by the server's own converter, loaded when a type first needs it."""
+    if returns in _SIMPLE:
+        return msgspec.json.Decoder(returns).decode
     try:
-        return msgspec.json.decode(encoded, type=returns, dec_hook=_foreign)
-    except TypeError as error:
-        raise ConfigError(f"returns={returns!r} is no type that a result can be converted to: {error}") from None
+        return _kept_reader(returns)
+    except TypeError:  # an annotation that cannot be a key
+        return _made_reader(returns)
 
 
-def _foreign(kind: Any, value: Any) -> Any:
-    """Make a value of a class that msgspec does not know; pydantic's models make themselves."""
-    validate = getattr(kind, "model_validate", None)
-    if validate is None:
-        raise ConfigError(f"returns= names {kind!r}, which is no type that a result can be converted to")
-    return validate(value)
+def _made_reader(returns: Any) -> Callable[[bytes], Any]:
+    from modelwire.server.converters import Unsupported, converter
+    from modelwire.server.nodes import Misfit, Plain
+
+    try:
+        node = converter(returns)
+    except Unsupported as error:
+        return _foreign_reader(returns, str(error))
+    if isinstance(node, Plain):
+        return msgspec.json.Decoder(node.annotation).decode
+
+    def read(encoded: bytes) -> Any:
+        try:
+            return node.read(encoded, "result")
+        except Misfit as misfit:
+            raise ValueError(str(misfit)) from None
+
+    return read
+
+
+def _foreign_reader(returns: Any, reason: str) -> Callable[[bytes], Any]:
+    """What reads classes that nobody knows, but that make themselves, as pydantic's models do."""
+    refused = f"returns={returns!r} is no type that a result can be converted to: {reason}"
+
+    def make(kind: Any, value: Any) -> Any:
+        validate = getattr(kind, "model_validate", None)
+        if validate is None:
+            raise ConfigError(refused)
+        return validate(value)
+
+    try:
+        return msgspec.json.Decoder(returns, dec_hook=make).decode
+    except TypeError:
+        raise ConfigError(refused) from None
+
+
+_kept_reader = functools.lru_cache(maxsize=256)(_made_reader)
 
 
 def seconds(value: Any, name: str) -> float | None:

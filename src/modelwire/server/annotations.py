@@ -1,8 +1,8 @@
-"""Annotations of a function: evaluate them, and say why one cannot be enforced.
+"""Annotations of a function: evaluate them, and say why msgspec alone would not keep one.
 
 msgspec silently ignores what it does not know inside a type: attrs validators, pydantic's and annotated_types'
-constraints, classes without a JSON form. `refusal` finds these before a schema could promise what nobody checks.
-This file builds no schema and decodes nothing.
+constraints, classes without a JSON form. `refusal` finds these before a schema could promise what nobody checks;
+`modelwire.server.converters` then takes care of most of them. This file builds no schema and decodes nothing.
 """
 
 from __future__ import annotations
@@ -20,13 +20,34 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 from msgspec import inspect as mi
 
-_ANNOTATION_KEYWORDS = frozenset(
-    ("title description default examples deprecated readOnly writeOnly $comment format "
-     "contentMediaType contentEncoding contentSchema").split()
+_ASSERTIONS = frozenset(
+    ("type enum const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern "
+     "maxItems minItems uniqueItems maxContains minContains maxProperties minProperties required dependentRequired "
+     "allOf anyOf oneOf not if then else dependentSchemas prefixItems items contains properties patternProperties "
+     "additionalProperties propertyNames unevaluatedItems unevaluatedProperties $ref $dynamicRef").split()
 )  # fmt: skip
-"""JSON Schema keywords that only annotate; any other one in ``extra_json_schema`` would promise an unchecked rule."""
+"""JSON Schema keywords that constrain; in ``extra_json_schema`` one would promise a rule that nobody checks."""
 
 _CONSTRAINT_LIBRARIES = frozenset({"annotated_types", "pydantic", "pydantic_core"})
+
+
+class Name:
+    """What a parameter, or a field of a class, is called in JSON, where Python cannot call it so.
+
+    ``Annotated[str, Name("from")]``; pydantic's ``Field(alias="from")`` means the same.
+
+    Args:
+        name: The name on the wire.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Name({self.name!r})"
+
 
 _NO_KEYS = (mi.BoolType, mi.NoneType, mi.CollectionType, mi.TupleType, mi.DictType, mi.NamedTupleType, mi.StructType)
 
@@ -67,6 +88,16 @@ class Scope:
         if isinstance(plain, types.FunctionType):
             self._locals.update(inspect.getclosurevars(plain).nonlocals)
 
+    @property
+    def local_names(self) -> dict[str, Any]:
+        """The names that are no module's."""
+        return self._locals
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """Every name, with what it stands for."""
+        return {**self._globals, **self._locals} if self._locals else self._globals
+
     def evaluate(self, annotation: Any) -> Any:
         """Return the annotation with every name in it resolved.
 
@@ -74,7 +105,7 @@ class Scope:
             Exception: What Python raises for a name or an expression that does not work.
         """
         holder = types.SimpleNamespace(__annotations__={"value": annotation})
-        names = {**self._globals, **self._locals}
+        names = self.names
         return typing.get_type_hints(holder, globalns=names, localns=names, include_extras=True)["value"]
 
 
@@ -90,7 +121,7 @@ def _enclosing_names(plain: Any, module_globals: dict[str, Any]) -> Mapping[str,
 
 
 def refusal(annotation: Any) -> str | None:
-    """Return why values of this type cannot be checked as the annotation says, or None when they can."""
+    """Return why msgspec alone cannot check values of this type as the annotation says, or None when it can."""
     for reason in _refusals(annotation, {}):
         return reason
     try:
@@ -98,7 +129,7 @@ def refusal(annotation: Any) -> str | None:
         reason = _unusable(mi.type_info(annotation), set())
         if reason is None:
             msgspec.json.schema(annotation)
-    except (TypeError, NameError, ValueError, NotImplementedError) as error:
+    except (TypeError, NameError, ValueError, NotImplementedError, RecursionError) as error:
         return " ".join(str(error).split())
     return reason
 
@@ -116,6 +147,8 @@ def _refusals(annotation: Any, seen: dict[int, Any]) -> Iterator[str]:
         yield from _literal_refusals(get_args(annotation))
     elif isinstance(annotation, type) and origin is None:
         yield from _class_refusals(annotation, seen)
+    elif hasattr(annotation, "__value__") and _mentions(getattr(annotation, "__value__", None), annotation, set()):
+        yield f"{annotation.__name__} contains itself, which msgspec cannot follow"
     else:
         alias = getattr(annotation, "__value__", None) or getattr(annotation, "__supertype__", None)
         inner = [origin, *get_args(annotation), alias]
@@ -123,13 +156,24 @@ def _refusals(annotation: Any, seen: dict[int, Any]) -> Iterator[str]:
             yield from _refusals(item, seen)
 
 
+def _mentions(annotation: Any, alias: Any, seen: set[int]) -> bool:
+    """Whether an alias comes up in what it stands for."""
+    if annotation is alias or id(annotation) in seen:
+        return annotation is alias
+    seen.add(id(annotation))
+    inner = (*get_args(annotation), getattr(annotation, "__value__", None))
+    return any(_mentions(item, alias, seen) for item in inner if item is not None)
+
+
 def _metadata_refusal(item: Any) -> str | None:
     for library in {base.__module__.partition(".")[0] for base in type(item).__mro__}:
-        if library in _CONSTRAINT_LIBRARIES:
-            return f"the constraint {item!r} of {library} cannot be enforced yet; use msgspec.Meta"
+        if library in _CONSTRAINT_LIBRARIES or hasattr(item, "__get_pydantic_core_schema__"):
+            return f"the constraint {item!r} of {library} cannot be enforced; use msgspec.Meta"
+    if isinstance(item, Name):
+        return f"{item!r} names a field, which only classes and parameters have"
     if isinstance(item, msgspec.Meta) and item.extra_json_schema:
         for keyword in item.extra_json_schema:
-            if keyword not in _ANNOTATION_KEYWORDS and not keyword.startswith("x-"):
+            if keyword in _ASSERTIONS:
                 return (
                     f"extra_json_schema has {keyword!r}, which nothing would enforce; use msgspec.Meta's own arguments"
                 )
@@ -144,9 +188,11 @@ def _literal_refusals(values: tuple[Any, ...]) -> Iterator[str]:
 
 def _class_refusals(cls: Any, seen: dict[int, Any]) -> Iterator[str]:
     if hasattr(cls, "__attrs_attrs__"):
-        yield f"{cls.__name__} is an attrs class, whose validators cannot be enforced yet; use a dataclass"
-    elif hasattr(cls, "__pydantic_validator__") or hasattr(cls, "__pydantic_core_schema__"):
-        yield f"{cls.__name__} is a pydantic class, which cannot be enforced yet; use a dataclass"
+        yield f"{cls.__name__} is an attrs class, whose validators msgspec would not run"
+    elif is_pydantic(cls):
+        yield f"{cls.__name__} is a pydantic class, which msgspec cannot build"
+    elif is_named_tuple(cls):
+        yield f"{cls.__name__} is a NamedTuple, which msgspec would write as a list"
     elif issubclass(cls, enum.Flag):
         yield f"{cls.__name__} is a Flag, whose combinations no schema lists; use an Enum and a set of its members"
     elif _has_fields(cls):
@@ -160,12 +206,22 @@ def _class_refusals(cls: Any, seen: dict[int, Any]) -> Iterator[str]:
 
 
 def _has_fields(cls: Any) -> bool:
-    return (
-        dataclasses.is_dataclass(cls)
-        or issubclass(cls, msgspec.Struct)
-        or typing.is_typeddict(cls)
-        or (hasattr(cls, "_fields") and issubclass(cls, tuple))
-    )
+    return dataclasses.is_dataclass(cls) or issubclass(cls, msgspec.Struct) or is_typed_dict(cls)
+
+
+def is_typed_dict(cls: Any) -> bool:
+    """Whether this is a ``TypedDict``, of ``typing`` or of ``typing_extensions``."""
+    return isinstance(cls, type) and hasattr(cls, "__total__") and issubclass(cls, dict)
+
+
+def is_named_tuple(cls: Any) -> bool:
+    """Whether this is a ``NamedTuple`` class."""
+    return isinstance(cls, type) and hasattr(cls, "_fields") and issubclass(cls, tuple)
+
+
+def is_pydantic(cls: Any) -> bool:
+    """Whether pydantic says how values of this class are made."""
+    return hasattr(cls, "__pydantic_validator__") or hasattr(cls, "__get_pydantic_core_schema__")
 
 
 def _unusable(node: Any, seen: set[int]) -> str | None:

@@ -6,9 +6,8 @@ coercion table below, and explained. This file knows types and values, not funct
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,8 @@ from msgspec import inspect as mi
 
 from modelwire.errors import INVALID_PARAMS, RpcError, ToolError
 from modelwire.server import explain
-from modelwire.server.coercion import meant
+from modelwire.server.coercion import inside_text, meant
+from modelwire.server.nodes import Misfit, Node
 
 _DECODE_FAULTS = (msgspec.MsgspecError, ValueError, RecursionError)
 MISSING: Any = inspect.Parameter.empty
@@ -50,14 +50,16 @@ class Argument:
     """One parameter as the binder sees it.
 
     Args:
-        name: Its name on the wire and in Python.
-        type: The annotation, evaluated; ``Any`` when there was none.
+        name: Its name on the wire.
+        type: The annotation, evaluated; ``Any`` when there was none; a node where msgspec alone would not do.
         default: The default itself, or ``MISSING``.
+        factory: Makes the default anew for each call, or None.
     """
 
     name: str
     type: Any
     default: Any = MISSING
+    factory: Callable[[], Any] | None = None
 
 
 class Binder:
@@ -86,7 +88,7 @@ class Binder:
             gc=False,
         )
         self._decode = msgspec.json.Decoder(struct).decode
-        self._decoders = {argument.name: msgspec.json.Decoder(argument.type) for argument in arguments}
+        self._decoders: dict[str, Callable[[Any], Any]] = {}
         self._kinds: dict[str, mi.Type] = {}
 
     def values(self, raw: msgspec.Raw | bytes | None) -> tuple[Any, ...]:
@@ -122,10 +124,12 @@ class Binder:
 
     def _value(self, argument: Argument, piece: msgspec.Raw | None) -> Any:
         if piece is None:
-            if argument.default is MISSING:
-                raise _Faults([f"{argument.name}: missing; expected {explain.expected(self._kind(argument))}"])
-            return argument.default
-        decode = self._decoders[argument.name].decode
+            if argument.default is MISSING and argument.factory is None:
+                raise _Faults([f"{argument.name}: missing; expected {self._expected(argument)}"])
+            return argument.default if argument.factory is None else argument.factory()
+        if isinstance(argument.type, Node):
+            return _loaded(argument.type, _loose(piece, argument.name), argument.name)
+        decode = self._decoder(argument)
         try:
             return decode(piece)
         except _DECODE_FAULTS as error:
@@ -136,7 +140,15 @@ class Binder:
             return decode(msgspec.json.encode(value))
         except _DECODE_FAULTS as error:
             fault = error
-        raise _Faults(_explained(argument.name, kind, value, fault))
+        raise _Faults(explain.faults(kind, value, argument.name, fault))
+
+    def _decoder(self, argument: Argument) -> Callable[[Any], Any]:
+        if argument.name not in self._decoders:
+            self._decoders[argument.name] = msgspec.json.Decoder(argument.type).decode
+        return self._decoders[argument.name]
+
+    def _expected(self, argument: Argument) -> str:
+        return argument.type.expected() if isinstance(argument.type, Node) else explain.expected(self._kind(argument))
 
     def _kind(self, argument: Argument) -> mi.Type:
         if argument.name not in self._kinds:
@@ -144,14 +156,39 @@ class Binder:
         return self._kinds[argument.name]
 
     def _unknown(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self._arguments, n=1, cutoff=0.5)
-        if near:
-            hint = f"did you mean {near[0]}?"
-        elif self._arguments:
-            hint = f"known are {', '.join(self._arguments)}"
-        else:
-            hint = "none is taken"
-        return f"{name[:60]}: unknown argument; {hint}"
+        return explain.unknown_argument(name, self._arguments)
+
+
+class NodeBinder(Binder):
+    """A binder some of whose arguments are converted by nodes, which msgspec leaves to them as they came."""
+
+    __slots__ = ("_nodes",)
+
+    def __init__(self, name: str, arguments: Sequence[Argument]) -> None:
+        super().__init__(name, arguments)
+        self._nodes = [(index, argument) for index, argument in enumerate(arguments) if isinstance(argument.type, Node)]
+
+    def values(self, raw: msgspec.Raw | bytes | None) -> tuple[Any, ...]:
+        text = b"{}" if raw is None else raw
+        try:
+            values = list(msgspec.structs.astuple(self._decode(text)))
+            for index, argument in self._nodes:
+                if type(values[index]) is msgspec.Raw:
+                    values[index] = argument.type.read(values[index], argument.name)
+        except (*_DECODE_FAULTS, Misfit):
+            return self._one_by_one(text)
+        return tuple(values)
+
+
+def binder(name: str, arguments: Sequence[Argument]) -> Binder:
+    """Return what fills these parameters.
+
+    Args:
+        name: What is called, for messages.
+        arguments: The parameters to fill.
+    """
+    mixed = any(isinstance(argument.type, Node) for argument in arguments)
+    return NodeBinder(name, arguments) if mixed else Binder(name, arguments)
 
 
 class _Faults(Exception):
@@ -164,11 +201,14 @@ class _Faults(Exception):
 
 def _field(name: str, argument: Argument) -> tuple[str, Any] | tuple[str, Any, Any]:
     default = argument.default
+    kind = msgspec.Raw if isinstance(argument.type, Node) else argument.type
+    if argument.factory is not None:
+        return (name, kind, msgspec.field(default_factory=argument.factory))
     if default is MISSING:
-        return (name, argument.type)
+        return (name, kind)
     if default is None or type(default) in (bool, int, float, str):
-        return (name, argument.type, default)
-    return (name, argument.type, msgspec.field(default_factory=lambda: default))  # msgspec would copy a list
+        return (name, kind, default)
+    return (name, kind, msgspec.field(default_factory=lambda: default))  # msgspec would copy a list
 
 
 def _loose(piece: msgspec.Raw, name: str) -> Any:
@@ -180,11 +220,18 @@ def _loose(piece: msgspec.Raw, name: str) -> Any:
         raise _Faults([f"{name}: {reason}"]) from None
 
 
-def _explained(name: str, kind: mi.Type, value: Any, fault: BaseException) -> list[str]:
-    found = list(explain.problems(kind, value, name))
-    if not found and fault.__cause__ is not None and not explain.is_secret(name):
-        return [f"{name}: {fault.__cause__}"]  # what a class said in its `__post_init__`
-    return found or [explain.mismatch(kind, value, name)]
+def _loaded(node: Node, value: Any, name: str) -> Any:
+    """Convert strictly, then by the coercion table."""
+    try:
+        try:
+            return node.load(value, name)
+        except Misfit:
+            meant = inside_text(value, node.wanted) if type(value) is str else value
+            return node.load(meant, name, True)
+    except Misfit as misfit:
+        raise _Faults(misfit.problems) from None
+    except RecursionError:
+        raise _Faults([f"{name}: nested too deeply"]) from None
 
 
 def _outline(raw: msgspec.Raw | bytes) -> str:

@@ -10,6 +10,8 @@
     a number without a fraction     integer (also inside lists and objects)
     ==============================  =======================================
 
+msgspec itself takes a number for a decimal, whose schema asks for text; what is exact loses nothing by it.
+
 Used only once strict decoding has refused a value, so text stays text wherever text is allowed. It never decides
 whether a value is accepted: what it returns is decoded strictly.
 """
@@ -47,14 +49,20 @@ def meant(kind: mi.Type, value: Any) -> Any:
         value: Decoded JSON.
     """
     if type(value) is str:
-        text = _json_inside(value, wanted(kind))
-        if text is None:
-            return value
-        try:
-            value = msgspec.json.decode(text)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return value
-    return _integral(kind, value)
+        found = inside_text(value, wanted(kind))
+        return value if found is value else integral(kind, found)
+    return integral(kind, value)
+
+
+def inside_text(value: str, kinds: frozenset[str]) -> Any:
+    """Return the JSON value that text stands for where one of these kinds is wanted, or the text itself."""
+    text = _json_inside(value, kinds)
+    if text is None:
+        return value
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return value
 
 
 def wanted(kind: mi.Type) -> frozenset[str]:
@@ -86,14 +94,14 @@ def _scalar_kinds(text: str) -> frozenset[str]:
     return frozenset({"number"}) if _NUMBER.fullmatch(text) else frozenset()
 
 
-def _integral(kind: mi.Type, value: Any) -> Any:
+def integral(kind: mi.Type, value: Any) -> Any:
     """Replace floats without a fraction by integers, where the type wants integers: in JSON Schema 3.0 is one."""
     kind = explain.bare(kind)
     if type(value) is float:
         whole = "integer" in wanted(kind) and "number" not in wanted(kind) and value.is_integer()
         return int(value) if whole and abs(value) <= _EXACT else value
     if isinstance(kind, mi.UnionType):
-        options = [_integral(member, value) for member in kind.types]
+        options = [integral(member, value) for member in kind.types]
         fitting = (option for member, option in zip(kind.types, options, strict=True) if _fits(member, option))
         return next(fitting, value)
     replace = _CONTAINERS.get(type(kind))
@@ -105,27 +113,27 @@ def _fits(kind: mi.Type, value: Any) -> bool:
 
 
 def _in_list(kind: mi.CollectionType, value: Any) -> Any:
-    return [_integral(kind.item_type, item) for item in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
+    return [integral(kind.item_type, item) for item in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
 
 
 def _in_tuple(kind: mi.TupleType, value: Any) -> Any:
     if not isinstance(value, list) or len(value) != len(kind.item_types):  # pyright: ignore[reportUnknownArgumentType]
         return value  # pyright: ignore[reportUnknownVariableType]
-    return [_integral(member, item) for member, item in zip(kind.item_types, value, strict=True)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return [integral(member, item) for member, item in zip(kind.item_types, value, strict=True)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _in_dict(kind: mi.DictType | mi.FrozenDictType, value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return {key: _integral(kind.value_type, item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return {key: integral(kind.value_type, item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
 
 
 def _in_object(kind: Any, value: Any) -> Any:
     if isinstance(value, dict):
         types = {field.encode_name: field.type for field in kind.fields}
-        return {key: _integral(types[key], item) if key in types else item for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {key: integral(types[key], item) if key in types else item for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list):
-        head = [_integral(field.type, item) for field, item in zip(kind.fields, value, strict=False)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        head = [integral(field.type, item) for field, item in zip(kind.fields, value, strict=False)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         return head + value[len(head) :]
     return value
 

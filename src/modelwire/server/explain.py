@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import difflib
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
 from msgspec import inspect as mi
+
+from modelwire.server.json_values import is_list, is_object
 
 _SECRET = re.compile(
     r"passw|passphrase|passcode|token|secret|key|credential|authoriz|bearer|cookie|\bpin\b|\botp\b", re.IGNORECASE
@@ -56,6 +59,63 @@ def problems(kind: mi.Type, value: Any, path: str) -> Iterator[str]:
 def mismatch(kind: mi.Type, value: Any, path: str) -> str:
     """One clause: what was expected at ``path``, and what came."""
     return f"{path}: expected {expected(kind)}, got {shown(value, path)}"
+
+
+def faults(kind: mi.Type, value: Any, path: str, error: BaseException) -> list[str]:
+    """Return the clauses for a value that msgspec refused.
+
+    Args:
+        kind: What was wanted.
+        value: Decoded JSON.
+        path: What to call the value.
+        error: What msgspec raised.
+    """
+    found = list(problems(kind, value, path))
+    if not found and error.__cause__ is not None and not repeats_secret(str(error.__cause__), value, path):
+        return [f"{path}: {error.__cause__}"]  # what a class said in its `__post_init__`
+    return found or [mismatch(kind, value, path)]
+
+
+def unknown_argument(name: str, known: Iterable[str]) -> str:
+    """One clause: an argument that is not known, and the one that may have been meant."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if near:
+        hint = f"did you mean {near[0]}?"
+    else:
+        hint = f"known are {', '.join(names)}" if names else "none is taken"
+    return f"{name[:_SHOWN]}: unknown argument; {hint}"
+
+
+def unknown_member(path: str, name: str, known: Iterable[str]) -> str:
+    """One clause: a member of an object that is not known, and the one that may have been meant."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"{path}.{name[:_SHOWN]}: unknown member" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def inside(kind: mi.Type, value: Any) -> bool:
+    """Whether a refused value is of the right kind itself, so that the fault lies in its members."""
+    kind = bare(kind)
+    return type(kind) in _MEMBERS and _outer_fits(kind, value)
+
+
+def known_members(kind: mi.Type, value: Any) -> int:
+    """Return how many members of an object, or of the objects in a list, a type knows."""
+    kind = bare(kind)
+    if isinstance(value, list) and isinstance(kind, mi.CollectionType):
+        return sum(known_members(kind.item_type, item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict) and isinstance(kind, _OBJECTS):
+        return sum(field.encode_name in value for field in kind.fields)
+    return 0
+
+
+def outlined(kind: mi.Type) -> str:
+    """Say what values of this type are, an object by the members that it must have."""
+    kind = bare(kind)
+    if isinstance(kind, mi.UnionType):
+        return " or ".join(dict.fromkeys(outlined(member) for member in kind.types))
+    names = [field.encode_name for field in kind.fields if field.required] if isinstance(kind, _OBJECTS) else []
+    return f"an object with {', '.join(names[:5])}" if names else expected(kind)
 
 
 def bare(kind: mi.Type) -> mi.Type:
@@ -143,6 +203,21 @@ def shown(value: Any, path: str) -> str:
             return f"text of {len(value)} characters"
         return msgspec.json.encode(value if len(value) <= _SHOWN else value[:_SHOWN] + "…").decode()
     return f"the number {str(value)[:_SHOWN]}"
+
+
+def repeats_secret(text: str, value: Any, path: str) -> bool:
+    """Whether a message about a value, not written here, might repeat what should not be.
+
+    Args:
+        text: The message.
+        value: Decoded JSON.
+        path: What the value is called.
+    """
+    if is_object(value):
+        return any(repeats_secret(text, item, name) for name, item in value.items())
+    if is_list(value):
+        return any(repeats_secret(text, item, path) for item in value)
+    return is_secret(path) and value is not None and str(value) in text
 
 
 def is_secret(path: str) -> bool:
@@ -278,10 +353,24 @@ def _object_problems(kind: Any, value: dict[str, Any], path: str) -> Iterator[st
         if field.encode_name in value:
             yield from problems(field.type, value[field.encode_name], f"{path}.{field.encode_name}")
         elif field.required:
-            yield f"{path}.{field.encode_name}: missing; expected {expected(field.type)}"
+            yield f"{path}.{field.encode_name}: missing; expected {expected(field.type)}" + _instead(kind, field, value)
     if getattr(kind, "forbid_unknown_fields", False):
-        names = {field.encode_name for field in kind.fields} | {tag}
-        yield from (f"{path}.{name[:_SHOWN]}: unknown member" for name in value if name not in names)
+        names = [field.encode_name for field in kind.fields] + ([tag] if tag else [])
+        yield from (unknown_member(path, name, names) for name in value if name not in names)
+
+
+def _instead(kind: Any, field: Any, value: dict[str, Any]) -> str:
+    """The member that may have been meant for one that is missing: others are passed over, unless forbidden."""
+    if getattr(kind, "forbid_unknown_fields", False):
+        return ""
+    return misspelt(field.encode_name, {other.encode_name for other in kind.fields}, value)
+
+
+def misspelt(missing: str, known: Iterable[str], value: dict[str, Any]) -> str:
+    """Say which member of an object may have been meant for one that is missing; empty without any."""
+    names = set(known)
+    near = difflib.get_close_matches(missing, [name for name in value if name not in names], n=1)
+    return f" (there is {near[0][:_SHOWN]}; is that it?)" if near else ""
 
 
 def _row_problems(kind: Any, value: list[Any], path: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ from msgspec import inspect as mi
 
 from modelwire.errors import ModelwireError
 from modelwire.server import explain
+from modelwire.server.nodes import Misfit, Node, plain_form
 
 
 class ResultError(ModelwireError):
@@ -26,16 +27,17 @@ class ResultCheck:
 
     Args:
         name: The function, for messages.
-        annotation: What it says it returns; ``Any`` for no promise.
+        annotation: What it says it returns; ``Any`` for no promise; a node where msgspec alone would not do.
     """
 
-    __slots__ = ("_annotation", "_decode", "_exact", "_name")
+    __slots__ = ("_annotation", "_decode", "_exact", "_name", "_node")
 
     def __init__(self, name: str, annotation: Any) -> None:
         self._name = name
         self._annotation = annotation
+        self._node = annotation if isinstance(annotation, Node) else None
         self._exact = annotation if annotation in (int, bool, str) else None
-        self._decode = None if annotation is Any else msgspec.json.Decoder(annotation).decode
+        self._decode = None if annotation is Any or self._node is not None else msgspec.json.Decoder(annotation).decode
 
     def encode(self, value: Any) -> bytes:
         """Return ``value`` as JSON.
@@ -44,6 +46,8 @@ class ResultCheck:
             ResultError: It contradicts the annotation, or holds NaN, an infinity, a lone surrogate or an object
                 that has no JSON form.
         """
+        if self._node is not None:
+            value = self._dumped(self._node, value)
         written = self._written(value)
         if self._exact is not None and type(value) is self._exact:
             return written
@@ -56,9 +60,18 @@ class ResultCheck:
                 raise ResultError(self._contradiction(written)) from None
         return written
 
+    def _dumped(self, node: Node, value: Any) -> Any:
+        try:
+            return node.dump(value, "result")
+        except Misfit as misfit:
+            problems = "; ".join(misfit.problems)
+        except RecursionError:
+            problems = "it is nested too deeply or contains itself"
+        raise ResultError(f"{self._name} returned what its annotation does not allow: {problems}")
+
     def _written(self, value: Any) -> bytes:
         try:
-            return msgspec.json.encode(value)
+            return msgspec.json.encode(value, enc_hook=plain_form)
         except UnicodeEncodeError:
             raise ResultError(
                 f"{self._name} returned text with a lone surrogate, which is no Unicode; "
@@ -101,5 +114,5 @@ def _not_finite(value: Any, path: str = "result") -> tuple[str, str] | None:
 
 def _not_finite_inside(value: Any, path: str) -> tuple[str, str] | None:
     """Look into a dataclass, struct or other object through its plain form, unless it has none of its own."""
-    plain = msgspec.to_builtins(value, str_keys=True)
+    plain = msgspec.to_builtins(value, str_keys=True, enc_hook=plain_form)
     return None if type(plain) is type(value) else _not_finite(plain, path)

@@ -1,8 +1,9 @@
 """JSON Schema 2020-12 of parameters and results, compact: no titles of classes, ``$defs`` at the root.
 
-Built from msgspec's schema, which says exactly what its decoder enforces. This file adds what that schema lacks
-(formats, defaults, descriptions) and takes away its noise; it never widens or narrows what is accepted, but for the
-``null`` of an optional parameter, which need not be advertised.
+Built from msgspec's schema, which says exactly what its decoder enforces, and from nodes where a type is converted
+member by member. This file adds what msgspec's schema lacks (formats, defaults, descriptions) and takes away its
+noise; it never widens or narrows what is accepted, but for the ``null`` of an optional parameter, which need not be
+advertised.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from modelwire.server.annotations import is_union
+from modelwire.server.definitions import Definitions
+from modelwire.server.nodes import Misfit, Node
 
 _REF = "#/$defs/{name}"
 _UNSAFE = re.compile(r"[^a-zA-Z0-9.\-_]")
@@ -35,11 +38,11 @@ def input_schema(
     """Return the schema of an arguments object.
 
     Args:
-        types: The annotation of each parameter, in order.
+        types: The annotation of each parameter, in order; a node where msgspec alone would not do.
         defaults: The default of each parameter that has one.
         descriptions: What the docstring says of parameters; an annotation's own description goes first.
     """
-    schemas, components = _schemas([_with_formats(annotation) for annotation in types.values()])
+    schemas, components = _parameters(list(types.values()))
     properties: dict[str, Any] = {}
     for (name, annotation), schema in zip(types.items(), schemas, strict=True):
         if name in defaults:
@@ -58,8 +61,16 @@ def input_schema(
 
 
 def result_schema(annotation: Any) -> dict[str, Any]:
-    """Return the schema of a result, its root inlined and ``$defs`` beside it."""
-    (schema,), components = _schemas([annotation])
+    """Return the schema of a result, its root inlined and ``$defs`` beside it.
+
+    Args:
+        annotation: The type; a node where msgspec alone would not do.
+    """
+    if isinstance(annotation, Node):
+        defs = Definitions(_result_part, output=True)
+        schema, components = annotation.schema(defs), defs.found
+    else:
+        (schema,), components = _schemas([annotation])
     name = schema.get("$ref", "").removeprefix(_REF.format(name=""))
     if name:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
@@ -69,6 +80,25 @@ def result_schema(annotation: Any) -> dict[str, Any]:
         ):
             del components[name]
     return {**schema, "$defs": components} if components else schema
+
+
+def _parameters(types: list[Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    if not any(isinstance(annotation, Node) for annotation in types):
+        return _schemas([_with_formats(annotation) for annotation in types])
+    defs = Definitions(_input_part)
+    schemas = [
+        dict(annotation.schema(defs) if isinstance(annotation, Node) else defs.of(annotation)) for annotation in types
+    ]
+    return schemas, defs.found
+
+
+def _input_part(annotation: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    return _result_part(_with_formats(annotation))
+
+
+def _result_part(annotation: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    (schema,), components = _schemas([annotation])
+    return schema, components
 
 
 def _schemas(annotations: list[Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -103,6 +133,8 @@ def _tidy(schema: Any) -> Any:
 def _with_default(schema: dict[str, Any], annotation: Any, default: Any) -> dict[str, Any]:
     if default is None:
         return _without_null(schema)
+    if isinstance(annotation, Node):
+        return _with_dumped(schema, annotation, default)
     try:
         written = msgspec.json.encode(default)
         # A default may be anything in Python (NaN, a sentinel); the schema shows it where a client could send it.
@@ -111,6 +143,16 @@ def _with_default(schema: dict[str, Any], annotation: Any, default: Any) -> dict
         return schema
     shown = msgspec.json.decode(written)
     return schema if shown is None else {**schema, "default": shown}
+
+
+def _with_dumped(schema: dict[str, Any], node: Node, default: Any) -> dict[str, Any]:
+    try:
+        plain = node.dump(default, "")
+        node.load(plain, "")
+        msgspec.json.encode(plain)
+    except (Misfit, TypeError, ValueError, RecursionError):
+        return schema
+    return {**schema, "default": plain}
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -12,14 +12,18 @@ import inspect
 import types
 from collections import abc
 from collections.abc import Callable, Sequence
-from typing import Any, Optional, get_args, get_origin
+from typing import Annotated, Any, Optional, Union, get_args, get_origin
 
 import msgspec
 
 from modelwire.errors import SignatureError
 from modelwire.server import docstrings
-from modelwire.server.annotations import Scope, is_union, refusal, unwrap, without_annotated
-from modelwire.server.arguments import MISSING, Argument, ArgumentErrors, Binder
+from modelwire.server.annotations import Name, Scope, is_union, refusal, unwrap, without_annotated
+from modelwire.server.arguments import MISSING, Argument, ArgumentErrors, binder
+from modelwire.server.constraints import Rules, is_field, read
+from modelwire.server.converters import Unsupported, converter
+from modelwire.server.given_schema import GivenBinder
+from modelwire.server.nodes import Plain
 from modelwire.server.results import ResultCheck, ResultError
 from modelwire.server.schemas import input_schema, result_schema
 
@@ -40,13 +44,15 @@ class Signature:
         descriptions: What the docstring says of each parameter.
     """
 
-    __slots__ = ("_binder", "_check", "_keywords", "_positional", "context_parameter", "descriptions",
-                 "input_schema", "is_async", "is_generator", "output_schema")  # fmt: skip
+    __slots__ = ("_check", "_given", "_keywords", "_plain", "_positional", "_values", "context_parameter",
+                 "descriptions", "input_schema", "is_async", "is_generator", "output_schema")  # fmt: skip
 
     def __init__(self, parts: _Parts, check: ResultCheck, output_schema: dict[str, Any] | None) -> None:
-        self._binder = parts.binder
+        self._values = parts.binder.values
+        self._given = parts.given
         self._positional = len(parts.positional)
         self._keywords = tuple(parts.keywords)
+        self._plain = self._given is None and not self._keywords
         self._check = check
         self.input_schema = parts.schema
         self.output_schema = output_schema
@@ -64,9 +70,11 @@ class Signature:
         Raises:
             ArgumentErrors: Something does not fit; all faults at once.
         """
-        values = self._binder.values(arguments)
-        if not self._keywords:
-            return list(values), {}
+        if self._plain:
+            return list(self._values(arguments)), {}
+        if self._given is not None:
+            return self._given.bind(arguments, self._positional, self._keywords)
+        values = self._values(arguments)
         count = self._positional
         return list(values[:count]), dict(zip(self._keywords, values[count:], strict=True))
 
@@ -86,6 +94,7 @@ def compile_signature(
     context_type: type | None = None,
     structured: bool | None = None,
     content_types: tuple[type, ...] = (),
+    input_schema: dict[str, Any] | None = None,
 ) -> Signature:
     """Turn a function into schemas and a binder.
 
@@ -95,21 +104,26 @@ def compile_signature(
         context_type: The class whose parameter takes the context and is no argument.
         structured: False for no output schema, True to have one even for text, None to decide by the annotation.
         content_types: Classes that are content already, so that a result of them has no output schema.
+        input_schema: JSON Schema of the arguments, given by hand. They are validated by it first; parameters then get
+            the members of their names, converted by their types, and ``**kwargs`` the others as they are.
 
     Raises:
         SignatureError: It cannot be called from JSON arguments, or a type cannot be enforced.
+        ConfigError: ``input_schema`` is no JSON Schema 2020-12 of an object.
     """
-    parts = _Parts(function, name, context_type)
+    parts = _Parts(function, name, context_type, input_schema)
     annotation = _returned(parts)
     if structured is False or (structured is None and _only_content(annotation, content_types)):
         return Signature(parts, ResultCheck(name, Any), None)
     if structured and annotation is Any:
         raise SignatureError(f"{name}: structured=True needs an annotation of the result")
-    if (reason := refusal(annotation)) is not None:
+    try:
+        kind = _compiled(annotation, parts.scope)
+    except Unsupported as error:
         raise SignatureError(
-            f"{name}: its result cannot be checked: {reason}. Pass structured=False to send it as text"
-        )
-    return Signature(parts, ResultCheck(name, annotation), result_schema(annotation))
+            f"{name}: its result cannot be checked: {error}. Pass structured=False to send it as text"
+        ) from error
+    return Signature(parts, ResultCheck(name, kind), result_schema(kind))
 
 
 def tool_name(function: Callable[..., Any]) -> str:
@@ -135,7 +149,9 @@ def description(function: Callable[..., Any]) -> str | None:
 class _Parts:
     """What a function's parameters come to."""
 
-    def __init__(self, function: Callable[..., Any], name: str, context_type: type | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], name: str, context_type: type | None, given: dict[str, Any] | None
+    ) -> None:
         self.name = name
         self.function: Any = function
         self.scope = Scope(function)
@@ -143,22 +159,47 @@ class _Parts:
         self.positional: list[str] = []
         self.keywords: list[str] = []
         self._context_type = context_type
+        self.given: GivenBinder | None = None
+        self._by_hand = given is not None
+        self._rest = self._rows = ""
         self._types: dict[str, Any] = {}
+        self._hints: dict[str, Any] = {}
+        self._rules: dict[str, Rules] = {}
         self._defaults: dict[str, Any] = {}
         self._read_parameters()
         self.returns = self._evaluated(self._signature.return_annotation, "its result")
         self.is_async, self.is_generator = _flavour(function, self.returns)
-        parsed = _docstring(function)
-        self.descriptions = {**parsed.parameters, **_written_beside(self._types)}
-        self.schema = input_schema(self._types, self._defaults, self.descriptions)
+        self.descriptions = {**_docstring(function).parameters, **_written_beside(self._hints)}
+        self.wire = {key: rules.name or key for key, rules in self._rules.items()}
+        self._refuse_same_names()
         # Positional ones first: the order in which `Signature.bind` takes the values apart.
-        self.binder = Binder(
-            name,
-            [
-                Argument(key, self._types[key], self._defaults.get(key, MISSING))
-                for key in self.positional + self.keywords
-            ],
-        )
+        arguments = [self._argument(key) for key in self.positional + self.keywords]
+        if given is None:
+            self.schema = self._schema()
+        else:
+            self.schema = given
+            self.given = GivenBinder(name, arguments, given, rest=self._rest, rows=self._rows)
+        self.binder = binder(name, arguments)
+
+    def _argument(self, key: str) -> Argument:
+        default = self._defaults.get(key, MISSING)
+        factory = self._rules[key].factory if default is MISSING else None
+        return Argument(self.wire[key], self._types[key], default, factory)
+
+    def _schema(self) -> dict[str, Any]:
+        defaults = {self.wire[key]: default for key, default in self._defaults.items()}
+        for key, rules in self._rules.items():
+            if rules.factory is not None:
+                defaults.setdefault(self.wire[key], rules.factory())
+        types = {self.wire[key]: kind for key, kind in self._types.items()}
+        return input_schema(types, defaults, {self.wire.get(key, key): text for key, text in self.descriptions.items()})
+
+    def _refuse_same_names(self) -> None:
+        seen: dict[str, str] = {}
+        for key, wire in self.wire.items():
+            if wire in seen:
+                raise SignatureError(f"{self.name}: parameters {seen[wire]!r} and {key!r} are both called {wire!r}")
+            seen[wire] = key
 
     def _read_parameters(self) -> None:
         try:
@@ -175,24 +216,45 @@ class _Parts:
     def _read(self, parameter: inspect.Parameter) -> None:
         where = f"parameter {parameter.name!r}"
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
-            raise SignatureError(f"{self.name}: {where} ({stars}{parameter.name}) has no schema; name every parameter")
+            self._take_stars(parameter, where)
+            return
         annotation = self._evaluated(parameter.annotation, where)
         if parameter.name == "ctx" and parameter.annotation is parameter.empty and self._context_type is not None:
             raise SignatureError(f"{self.name}: {where} has no annotation; write ctx: {self._context_type.__name__}")
         if self._is_context(annotation):
             self._take_context(parameter)
             return
-        if parameter.default is not MISSING:
-            self._defaults[parameter.name] = parameter.default
-            if parameter.default is None and annotation is not Any:
+        default = parameter.default
+        if is_field(default):  # `days: int = Field(3, ge=1)`
+            annotation, default = Annotated[annotation, default], MISSING
+        if default is not MISSING:
+            self._defaults[parameter.name] = default
+            if default is None and annotation is not Any:
                 annotation = Optional[annotation]  # noqa: UP045 - `x: int = None` is common, and means this
-        if (reason := refusal(annotation)) is not None:
-            raise SignatureError(f"{self.name}: {where}: {reason}")
-        self._types[parameter.name] = annotation
+        try:
+            self._take(parameter.name, annotation)
+        except Unsupported as error:
+            raise SignatureError(f"{self.name}: {where}: {error}") from error
         # Past the context everything goes by keyword, since the caller adds the context by keyword.
         by_keyword = parameter.kind is parameter.KEYWORD_ONLY or self.context is not None
         (self.keywords if by_keyword else self.positional).append(parameter.name)
+
+    def _take(self, name: str, annotation: Any) -> None:
+        self._hints[name] = annotation
+        self._rules[name] = rules = _own_rules(annotation)
+        self._types[name] = _compiled(_without_name(annotation) if rules.name is not None else annotation, self.scope)
+
+    def _take_stars(self, parameter: inspect.Parameter, where: str) -> None:
+        rows = parameter.kind is parameter.VAR_POSITIONAL
+        if not self._by_hand:
+            stars = "*" if rows else "**"
+            raise SignatureError(
+                f"{self.name}: {where} ({stars}{parameter.name}) has no schema; name every parameter, or give a schema"
+            )
+        if rows:
+            self._rows = parameter.name
+        else:
+            self._rest = parameter.name
 
     def _evaluated(self, annotation: Any, where: str) -> Any:
         if annotation is inspect.Parameter.empty or annotation is object:
@@ -224,6 +286,38 @@ class _Parts:
                 "move it behind the `/`"
             )
         self.context = parameter.name
+
+
+def _compiled(annotation: Any, scope: Scope) -> Any:
+    """The annotation itself, as msgspec takes it, where msgspec does everything; a node elsewhere."""
+    if refusal(annotation) is None:
+        return annotation
+    node = converter(annotation, scope)
+    return node.annotation if isinstance(node, Plain) else node
+
+
+_NO_RULES = Rules()
+
+
+def _own_rules(annotation: Any) -> Rules:
+    """What stands beside a parameter's type, also where a default of None made it optional."""
+    options = get_args(annotation) if is_union(annotation) else (annotation,)
+    if not any(hasattr(option, "__metadata__") for option in options):
+        return _NO_RULES
+    found = [rules for option in options if (rules := read(getattr(option, "__metadata__", ()))) != _NO_RULES]
+    return found[0] if len(found) == 1 else _NO_RULES
+
+
+def _without_name(annotation: Any) -> Any:
+    """Take our own marker off, which the wire's name was read from."""
+    if is_union(annotation):
+        return Union[tuple(_without_name(option) for option in get_args(annotation))]  # noqa: UP007
+    metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
+    kept = tuple(item for item in metadata if not isinstance(item, Name))
+    if len(kept) == len(metadata):
+        return annotation
+    base = get_args(annotation)[0]
+    return Annotated[(base, *kept)] if kept else base
 
 
 def _refuse_unbound(name: str, function: Any, parameters: Sequence[str]) -> None:
@@ -302,13 +396,17 @@ def _docstring(function: Callable[..., Any]) -> docstrings.Docstring:
     return found
 
 
+def _documentation(item: Any) -> Any:
+    return getattr(item, "description" if is_field(item) else "documentation", None)
+
+
 def _written_beside(annotations: dict[str, Any]) -> dict[str, str]:
     """Descriptions in ``Annotated[str, "City name"]`` and ``Annotated[str, Doc("City name")]``."""
     found: dict[str, str] = {}
     for name, annotation in annotations.items():
         options = get_args(annotation) if is_union(annotation) else (annotation,)
         for item in (item for option in options for item in getattr(option, "__metadata__", ())):
-            text = item if isinstance(item, str) else getattr(item, "documentation", None)
+            text = item if isinstance(item, str) else _documentation(item)
             if isinstance(text, str):
                 found[name] = text
     return found

@@ -10,14 +10,14 @@ import asyncio
 import difflib
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from modelwire.errors import INVALID_PARAMS, ConfigError, PeerError, RpcError, ToolError
+from modelwire.errors import INVALID_PARAMS, PeerError, RpcError, ToolError
 from modelwire.protocol import structured, wire
 from modelwire.protocol.revisions import LATEST
 from modelwire.protocol.types import CallToolResult, InputRequiredResult, TextContent, Tool
@@ -27,8 +27,9 @@ from modelwire.server.arguments import not_an_object
 from modelwire.server.context import Context
 from modelwire.server.crashes import log_crash
 from modelwire.server.functions import Expired, Function, run_sync, threads_for, within
+from modelwire.server.given_schema import argument_validator
 from modelwire.server.registry import Registry
-from modelwire.server.signature import ArgumentErrors, ResultError
+from modelwire.server.signature import ResultError
 
 _log = logging.getLogger("modelwire")
 
@@ -151,7 +152,7 @@ class Tools:
             timeout: Seconds that a call may take.
             pool: The threads that it runs in when it is a sync function; None runs it on the loop.
         """
-        validate = argument_validator(tool)
+        validate = argument_validator(tool.name, tool.input_schema)
         takes = positional_count(handler, 2)
         threads = threads_for(handler, pool)
 
@@ -199,34 +200,6 @@ def _arguments(call: Call) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise not_an_object(raw)
     return found  # pyright: ignore[reportUnknownVariableType]
-
-
-def argument_validator(tool: Tool) -> Callable[[Mapping[str, Any]], None]:
-    """Compile a schema given by hand into a check of arguments.
-
-    Raises:
-        ConfigError: The schema is not JSON Schema 2020-12, or not one of an object.
-    """
-    if tool.input_schema.get("type") != "object":
-        raise ConfigError(f'tool {tool.name!r}: inputSchema needs "type": "object"')
-    if set(tool.input_schema) <= {"type", "$schema"}:
-        return lambda arguments: None
-    import jsonschema_rs
-
-    try:
-        validator = jsonschema_rs.Draft202012Validator(tool.input_schema, offline=True)
-    except ValueError as error:
-        raise ConfigError(f"tool {tool.name!r}: inputSchema is no valid JSON Schema 2020-12: {error}") from None
-
-    def check(arguments: Mapping[str, Any]) -> None:
-        problems = [
-            f"{'.'.join(str(step) for step in error.instance_path) or 'arguments'}: {error.message}"
-            for error in validator.iter_errors(arguments)
-        ]
-        if problems:
-            raise ArgumentErrors(tool.name, problems)
-
-    return check
 
 
 def positional_count(function: Callable[..., Any], most: int) -> int:

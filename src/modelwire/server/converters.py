@@ -1,0 +1,341 @@
+"""One converter for each annotation: msgspec where it enforces everything that the annotation says, nodes elsewhere.
+
+`converter` goes through an annotation once, when a function is registered. What msgspec enforces by itself stays
+msgspec's, also inside what it does not; constraints that it knows under another name are handed to it; pydantic's
+types go to pydantic; classes with fields, unions and containers are taken apart. What is left is refused.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import inspect
+import ipaddress
+import pathlib
+import re
+import sys
+import typing
+from collections import abc
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ForwardRef, Literal, TypeVar, get_args, get_origin
+
+import msgspec
+
+from modelwire.server import explain
+from modelwire.server.annotations import Name, Scope, is_pydantic, is_union, refusal
+from modelwire.server.constraints import Check, Rules, Unsupported, limit_check, read
+from modelwire.server.containers import Items, Members, PlainKey, Row
+from modelwire.server.generics import bound, substitute
+from modelwire.server.nodes import Alias, Checked, Choice, Node, Plain, Text
+from modelwire.server.objects import Fields, fields_of, has_fields
+from modelwire.server.pydantic_types import Pydantic
+from modelwire.server.unions import Union
+
+__all__ = ["Unsupported", "converter"]
+
+_LISTS: dict[Any, tuple[Callable[[list[Any]], Any], tuple[type, ...]]] = {
+    list: (list, (list, tuple)),
+    abc.Sequence: (list, (list, tuple)),
+    abc.MutableSequence: (list, (list, tuple, collections.deque)),
+    abc.Collection: (list, (list, tuple, set, frozenset, collections.deque)),
+    abc.Iterable: (list, (list, tuple, set, frozenset, collections.deque)),
+    abc.Reversible: (list, (list, tuple, collections.deque)),
+    abc.Container: (list, (list, tuple, set, frozenset, collections.deque)),
+    collections.deque: (collections.deque, (collections.deque, list, tuple)),
+    set: (set, (set, frozenset)),
+    abc.MutableSet: (set, (set, frozenset)),
+    abc.Set: (set, (set, frozenset)),
+    frozenset: (frozenset, (set, frozenset)),
+}
+_MAPPINGS: dict[Any, Callable[[dict[Any, Any]], Any]] = {
+    dict: dict,
+    abc.Mapping: dict,
+    abc.MutableMapping: dict,
+    collections.OrderedDict: collections.OrderedDict,
+    collections.defaultdict: dict,
+}
+_TEXTS: tuple[tuple[type, str, str], ...] = (
+    (pathlib.PurePath, "path", "a path as text"),
+    (ipaddress.IPv4Address, "ipv4", 'an IPv4 address such as "192.0.2.1"'),
+    (ipaddress.IPv6Address, "ipv6", 'an IPv6 address such as "2001:db8::1"'),
+)
+_SCALARS = (str, int, float, bool, type(None))
+
+
+def converter(annotation: Any, scope: Scope | None = None) -> Node:
+    """Return what converts values of a type; a `Plain` one when msgspec does all of it.
+
+    Args:
+        annotation: The type, evaluated.
+        scope: Names that annotations of classes may use beside those of their modules.
+
+    Raises:
+        Unsupported: Nothing could enforce the type.
+    """
+    return _Builder(scope).build(annotation)
+
+
+class _Builder:
+    def __init__(self, scope: Scope | None) -> None:
+        self._scope = scope
+        self._names = {} if scope is None else scope.names
+        self._made: dict[Any, Node] = {}
+
+    def build(self, annotation: Any) -> Node:
+        if isinstance(annotation, str | ForwardRef):
+            annotation = self._resolved(annotation)
+        reason = refusal(annotation)
+        return Plain(annotation) if reason is None else self._taken_apart(annotation, reason)
+
+    def _taken_apart(self, annotation: Any, reason: str) -> Node:
+        origin, args = get_origin(annotation), get_args(annotation)
+        if origin is Annotated:
+            return self._annotated(annotation, args[0], args[1:])
+        if is_union(annotation):
+            return self._union(args)
+        if origin is Literal:
+            return Choice([(_literal(value), value) for value in args])
+        if isinstance(annotation, TypeVar):
+            return self.build(bound(annotation))
+        for name in ("__supertype__", "__value__"):
+            if hasattr(origin or annotation, name):
+                return self._named(annotation, origin or annotation, args, name)
+        return self._class(annotation, origin or annotation, args, reason)
+
+    def _resolved(self, name: str | ForwardRef, module: Mapping[str, Any] | None = None) -> Any:
+        text = name if isinstance(name, str) else name.__forward_arg__
+        try:
+            return eval(text, {**self._names, **(module or {})})
+        except Exception as error:
+            raise Unsupported(f"{text!r} cannot be evaluated: {error}") from error
+
+    def _annotated(self, annotation: Any, base: Any, metadata: tuple[Any, ...]) -> Node:
+        for item in metadata:
+            if isinstance(item, Name):
+                raise Unsupported(f"{item!r} names a field, which only classes and parameters have")
+        rules = read(metadata)
+        if rules.foreign or is_pydantic(base):
+            return Pydantic(annotation, self._names)
+        return self._with_rules(self.build(base), rules)
+
+    def _with_rules(self, node: Node, rules: Rules) -> Node:
+        if not (rules.limits or rules.predicates or rules.notes):
+            return node
+        if isinstance(node, Plain) and (meta := rules.meta()) is not None:
+            annotation = Annotated[node.annotation, meta]
+            if refusal(annotation) is None:
+                return Plain(annotation)
+        if isinstance(node, Plain) and is_union(node.annotation):
+            node = Union([Plain(option) for option in get_args(node.annotation)])
+        if isinstance(node, Union) and rules.limits:
+            node, rules = self._spread(node, rules), Rules(predicates=rules.predicates, notes=rules.notes)
+            return self._with_rules(node, rules)
+        checks = list(rules.checks())
+        _refuse_keywords(rules.notes)
+        for check in checks:
+            if not _applies(check, node):
+                raise Unsupported(f"a constraint ({check.words}) does not apply to {node.expected()}")
+        return Checked(node, checks, rules.notes)
+
+    def _spread(self, union: Union, rules: Rules) -> Node:
+        """Limits beside a union are limits of those members that they can apply to: ``int | None`` at least 1."""
+        members: list[Node] = []
+        used: set[str] = set()
+        for member in union.members:
+            applying = {name for name in rules.limits if _applies(limit_check(name, rules.limits[name]), member)}
+            used |= applying
+            own = Rules(
+                limits={name: value for name, value in rules.limits.items() if name in applying},
+                more=[(name, value) for name, value in rules.more if name in applying],
+            )
+            members.append(self._with_rules(member, own))
+        for name in rules.limits.keys() - used:
+            words = limit_check(name, rules.limits[name]).words
+            raise Unsupported(f"a constraint ({words}) does not apply to {union.expected()}")
+        return self._joined(members)
+
+    def _union(self, options: tuple[Any, ...]) -> Node:
+        members: list[Node] = []
+        for option in options:
+            member = self.build(option)
+            members += member.members if isinstance(member, Union) else [member]
+        return self._joined(members)
+
+    def _joined(self, members: list[Node]) -> Node:
+        return self._folded(members, lambda types: typing.Union[types]) or Union(members)  # noqa: UP007
+
+    def _folded(self, nodes: list[Node], make: Callable[[tuple[Any, ...]], Any]) -> Node | None:
+        """What msgspec can do after all, since its parts came down to what it knows."""
+        types = tuple(node.annotation for node in nodes if isinstance(node, Plain))
+        if len(types) != len(nodes):
+            return None
+        annotation = make(types)
+        return Plain(annotation) if refusal(annotation) is None else None
+
+    def _named(self, annotation: Any, named: Any, args: tuple[Any, ...], attribute: str) -> Node:
+        """A ``NewType``, or a ``type`` alias, which may contain itself."""
+        if annotation in self._made:
+            return self._made[annotation]
+        alias = self._made[annotation] = Alias(named.__name__, annotation)
+        bindings = dict(zip(getattr(named, "__type_params__", ()) or getattr(named, "__parameters__", ()), args))
+        value = getattr(named, attribute)
+        if isinstance(value, str):
+            value = self._resolved(value, vars(sys.modules[named.__module__]))
+        target = self.build(substitute(value, bindings) if bindings else value)
+        if not _contains(target, alias):
+            self._made[annotation] = target
+            return target
+        alias.stands_for(target)
+        return alias
+
+    def _class(self, annotation: Any, cls: Any, args: tuple[Any, ...], reason: str) -> Node:
+        for known, make in self._makers(annotation, cls, args):
+            if known:
+                return make()
+        raise Unsupported(reason)
+
+    def _makers(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> list[tuple[Any, Callable[[], Node]]]:
+        a_class = isinstance(cls, type)
+        return [
+            (cls in _LISTS, lambda: self._list(cls, args)),
+            (cls is tuple and args, lambda: self._tuple(args)),
+            (cls in _MAPPINGS, lambda: self._mapping(cls, args)),
+            (is_pydantic(cls), lambda: Pydantic(annotation, self._names)),
+            (a_class and issubclass(cls, enum.Enum) and not issubclass(cls, enum.Flag), lambda: _enum(cls)),
+            (a_class and has_fields(cls), lambda: self._fields(annotation, cls, args)),
+            *((a_class and issubclass(cls, text[0]), lambda text=text: _text(cls, *text[1:])) for text in _TEXTS),
+        ]
+
+    def _list(self, cls: Any, args: tuple[Any, ...]) -> Node:
+        item = self.build(args[0] if args else Any)
+        make, classes = _LISTS[cls]
+        made: Any = make
+        folded = self._folded([item], lambda types: made[types[0]]) if make is not collections.deque else None
+        if folded is not None and cls is not abc.Iterable:
+            return folded
+        return Items(make, classes, item)
+
+    def _tuple(self, args: tuple[Any, ...]) -> Node:
+        if args[-1:] == (Ellipsis,):
+            item = self.build(args[0])
+            folded = self._folded([item], lambda types: tuple[types[0], ...])
+            return folded or Items(tuple, (tuple, list), item)
+        items = [self.build(arg) for arg in args]
+        return self._folded(items, lambda types: tuple[types]) or Row(items)
+
+    def _mapping(self, cls: Any, args: tuple[Any, ...]) -> Node:
+        key, value = args if args else (str, Any)
+        node = self.build(value)
+        make = _MAPPINGS[cls]
+        if cls is collections.defaultdict:
+            factory = _factory(value)
+            make = functools.partial(collections.defaultdict[Any, Any], factory)
+        elif make is dict and (folded := self._folded([node], lambda types: dict[key, types[0]])) is not None:
+            return folded
+        if key in (str, Any):
+            return Members(make, (abc.Mapping,), None, node, lambda defs: {})
+        return self._keyed(key, node, make)
+
+    def _keyed(self, key: Any, node: Node, make: Callable[[dict[Any, Any]], Any]) -> Node:
+        if (reason := refusal(dict[key, Any])) is None:
+            names = PlainKey(key, Plain(key).expected())
+            return Members(make, (abc.Mapping,), names, node,
+                           lambda defs: defs.of(dict[key, Any]).get("propertyNames", {}))  # fmt: skip
+        own = self.build(key)
+        if isinstance(own, Plain) or own.wanted:
+            raise Unsupported(reason)
+        return Members(make, (abc.Mapping,), own, node, own.schema)
+
+    def _fields(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> Node:
+        key = (cls, args)
+        if key in self._made:
+            return self._made[key]
+        name = "_".join([cls.__name__, *(word for arg in args for word in _words(arg))])
+        node = self._made[key] = Fields(cls, name, key)
+        fields = fields_of(cls, args, self._scope, node)
+        for field in fields:
+            try:
+                field.node = self.build(field.hint)
+                field.source = field.node if field.given is field.hint else self.build(field.given)
+            except Unsupported as error:
+                raise Unsupported(f"{cls.__name__}.{field.name}: {error}") from error
+        node.fields = fields
+        return node
+
+
+def _words(annotation: Any) -> list[str]:
+    """The names in an annotation, without their modules."""
+    text = annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else str(annotation)
+    return re.findall(r"\w+", re.sub(r"\b\w+\.", "", text))
+
+
+def _literal(value: Any) -> Any:
+    plain = value.value if isinstance(value, enum.Enum) else value
+    if type(plain) not in _SCALARS:
+        raise Unsupported(f"Literal may hold text, numbers, true, false and None, not {value!r}")
+    return plain
+
+
+def _enum(cls: Any) -> Node:
+    pairs = [(member.value, member) for member in cls]
+    for plain, member in pairs:
+        if type(plain) not in _SCALARS:
+            raise Unsupported(f"the value of {cls.__name__}.{member.name} has no JSON form of its own: {plain!r}")
+    text = cls.__dict__.get("__doc__") or ""
+    # Python gives an enum without a docstring one of its own in some releases.
+    return Choice(pairs, cls, "" if text == "An enumeration." else inspect.cleandoc(text))
+
+
+def _text(cls: Any, form: str, noun: str) -> Node:
+    return Text(cls, form, noun, cls)
+
+
+def _factory(value: Any) -> Callable[[], Any] | None:
+    cls = get_origin(value) or value
+    return cls if cls in (list, dict, set, int, float, str, bool, collections.deque) else None
+
+
+def _contains(node: Node, alias: Alias, seen: set[int] | None = None) -> bool:
+    """Whether an alias came up again while what it stands for was built."""
+    seen = set() if seen is None else seen
+    if node is alias:
+        return True
+    if id(node) in seen:
+        return False
+    seen.add(id(node))
+    inner: list[Any] = []
+    for cls in type(node).__mro__:
+        for slot in getattr(cls, "__slots__", ()):
+            value = getattr(node, slot, None)
+            inner += value if isinstance(value, list) else [value]
+    inner += [part for field in inner for part in (getattr(field, "node", None), getattr(field, "source", None))]
+    return any(_contains(item, alias, seen) for item in inner if isinstance(item, Node))
+
+
+_APPLY = {
+    "number": ("Int", "Float", "Decimal", "DateTime", "Date", "Time", "TimeDelta", "Any"),
+    "size": ("Str", "Bytes", "ByteArray", "MemoryView", "List", "Set", "FrozenSet", "VarTuple", "Dict", "Any"),
+    "text": ("Str", "Any"),
+}
+
+
+def _applies(check: Check, node: Node) -> bool:
+    """Whether a rule can be asked of values of a node at all."""
+    if not check.kind:
+        return True
+    if isinstance(node, Plain):
+        return type(explain.bare(node.kind)).__name__.removesuffix("Type") in _APPLY[check.kind]
+    if isinstance(node, Items | Members):
+        return check.kind == "size"
+    return isinstance(node, Checked | Alias | Pydantic)
+
+
+def _refuse_keywords(notes: dict[str, Any]) -> None:
+    """A keyword that would constrain must not be shown, since nobody would check it."""
+    try:
+        reason = refusal(Annotated[Any, msgspec.Meta(extra_json_schema=notes)]) if notes else None
+    except TypeError:
+        reason = None
+    if reason is not None and "extra_json_schema" in reason:
+        raise Unsupported(reason)

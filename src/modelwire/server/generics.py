@@ -1,0 +1,82 @@
+"""The fields of generic classes: which type a type variable stands for, in a class and in those that it inherits from.
+
+Evaluates annotations; builds nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Iterator
+from typing import Any, ForwardRef, TypeVar, get_args, get_origin
+
+from modelwire.server.annotations import Scope, is_typed_dict
+
+Bindings = dict[Any, Any]
+
+
+def substitute(annotation: Any, bindings: Bindings) -> Any:
+    """Return an annotation with its type variables replaced; one that stands for nothing becomes its bound."""
+    if isinstance(annotation, TypeVar):
+        return bindings[annotation] if annotation in bindings else bound(annotation)
+    parameters = getattr(annotation, "__parameters__", ())
+    if not parameters or _is_bare(annotation):
+        return annotation
+    return annotation[tuple(substitute(parameter, bindings) for parameter in parameters)]
+
+
+def _is_bare(annotation: Any) -> bool:
+    """Whether this is a generic class without brackets."""
+    return isinstance(annotation, type) and get_origin(annotation) is None
+
+
+def bound(variable: Any) -> Any:
+    """Return what a type variable may stand for."""
+    constraints: tuple[Any, ...] = getattr(variable, "__constraints__", ())
+    if constraints:
+        return typing.Union[constraints]  # noqa: UP007 - known at run time only
+    upper = getattr(variable, "__bound__", None)
+    return Any if upper is None or isinstance(upper, ForwardRef) else upper
+
+
+def class_hints(cls: Any, args: tuple[Any, ...], scope: Scope | None) -> dict[str, Any]:
+    """Return the annotation of each field, evaluated, its type variables replaced.
+
+    Args:
+        cls: The class.
+        args: What stands in the brackets behind it.
+        scope: Names that annotations may use where the class's module does not have them.
+
+    Raises:
+        Exception: What Python raises for a name or an expression that does not work.
+    """
+    hints = _hints(cls, scope)
+    owners = list(_owners(cls, dict(zip(getattr(cls, "__parameters__", ()), args, strict=False))))
+    if is_typed_dict(cls):  # each has the annotations of its bases, too
+        owners.reverse()
+    found: dict[str, Any] = {}
+    for name, hint in hints.items():
+        bindings = next((owned for owner, owned in owners if name in inspect.get_annotations(owner)), Bindings())
+        found[name] = substitute(hint, bindings)
+    return found
+
+
+def _hints(cls: Any, scope: Scope | None) -> dict[str, Any]:
+    if scope is None:
+        return typing.get_type_hints(cls, include_extras=True)
+    # The names of a function are those of the classes inside it; another module's class means its own by the same name.
+    inside = scope.local_names if "<locals>" in cls.__qualname__ else None
+    try:
+        return typing.get_type_hints(cls, localns=inside, include_extras=True)
+    except NameError:
+        return typing.get_type_hints(cls, localns=scope.names, include_extras=True)
+
+
+def _owners(cls: Any, bindings: Bindings) -> Iterator[tuple[Any, Bindings]]:
+    yield cls, bindings
+    for base in getattr(cls, "__orig_bases__", ()) if "__orig_bases__" in cls.__dict__ else cls.__bases__:
+        origin = get_origin(base) or base
+        if origin is typing.Generic or not isinstance(origin, type):
+            continue
+        args = [substitute(arg, bindings) for arg in get_args(base)]
+        yield from _owners(origin, dict(zip(getattr(origin, "__parameters__", ()), args, strict=False)))

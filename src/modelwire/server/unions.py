@@ -1,0 +1,106 @@
+"""Unions that msgspec would refuse: two classes, ``UUID | str``, two kinds of list.
+
+Which member a value is taken for depends on the value and on the order written, and on nothing else: members that fit
+as it came go before what must be coerced; among them the one that passes over the least goes first, then the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from modelwire.server import explain
+from modelwire.server.definitions import Definitions
+from modelwire.server.json_values import is_list, is_object
+from modelwire.server.nodes import Misfit, Node
+
+
+class Union(Node):
+    """Several types: what fits one as it is goes before what must be coerced, and the nearest before the first.
+
+    Args:
+        members: The types, in the order written.
+    """
+
+    __slots__ = ("members",)
+
+    def __init__(self, members: Sequence[Node]) -> None:
+        self.members = list(members)
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        return frozenset[str]().union(*(member.wanted for member in self.members))
+
+    def load(self, value: Any, path: str, lax: bool = False) -> Any:
+        fitting: list[tuple[Node, Any]] = []
+        misfits: list[Misfit] = []
+        for member in self.members:
+            try:
+                fitting.append((member, member.load(value, path)))
+            except Misfit as misfit:
+                misfits.append(misfit)
+        if len(fitting) > 1:
+            return min(fitting, key=lambda found: _surplus_of(found[0], value, found[1]))[1]
+        if fitting:
+            return fitting[0][1]
+        return self._coerced(value, path) if lax else self._refused(value, path, misfits)
+
+    def _coerced(self, value: Any, path: str) -> Any:
+        misfits: list[Misfit] = []
+        for member in self.members:
+            try:
+                return member.load(value, path, True)
+            except Misfit as misfit:
+                misfits.append(misfit)
+        return self._refused(value, path, misfits)
+
+    def _refused(self, value: Any, path: str, misfits: list[Misfit]) -> NoReturn:
+        """Tell the faults of the member that the value is nearest to, if there is one."""
+        near = sorted((misfit for misfit in misfits if misfit.inside), key=_score)
+        if near and (len(near) == 1 or (_score(near[0]) < _score(near[1]) and near[0].matched)):
+            raise near[0]
+        matched = max((misfit.matched for misfit in misfits), default=0)
+        problem = f"{path}: expected {self.expected()}, got {explain.shown(value, path)}"
+        raise Misfit([problem], inside=bool(near), matched=matched)
+
+    def dump(self, value: Any, path: str) -> Any:
+        own: Misfit | None = None
+        for member in sorted(self.members, key=lambda member: member.exact is not type(value)):
+            try:
+                return member.dump(value, path)
+            except Misfit as misfit:
+                own = misfit if member.exact is type(value) else own
+        if own is not None:  # it is of this class, but wrong inside
+            raise own
+        self.foreign(value, path)
+
+    def schema(self, defs: Definitions) -> dict[str, Any]:
+        options: list[Any] = []
+        for member in self.members:
+            schema = member.schema(defs)
+            nested = schema["anyOf"] if set(schema) == {"anyOf"} else [schema]
+            options += [option for option in nested if option not in options]
+        return {"anyOf": options} if len(options) > 1 else options[0]
+
+    def expected(self) -> str:
+        return " or ".join(dict.fromkeys(member.expected() for member in self.members))
+
+
+def _score(misfit: Misfit) -> int:
+    return len(misfit.problems) - misfit.matched
+
+
+def _surplus_of(member: Node, value: Any, loaded: Any) -> float:
+    try:
+        return _surplus(value, member.dump(loaded, ""))
+    except Misfit:
+        return float("inf")
+
+
+def _surplus(given: Any, back: Any) -> int:
+    """How much of what came is not in what it was taken for: members that were passed over, numbers of another kind."""
+    if is_object(given) and is_object(back):
+        return sum(_surplus(item, back[key]) if key in back else 1 for key, item in given.items())
+    if is_list(given) and is_list(back):
+        return sum(_surplus(one, other) for one, other in zip(given, back, strict=False))
+    return int(type(given) is not type(back))

@@ -1,0 +1,223 @@
+"""Classes with fields: made by their own constructors, written under their names on the wire."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from typing import Annotated, Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
+
+import annotated_types as at
+import attrs
+import msgspec
+import pytest
+import typing_extensions as te
+
+from modelwire.errors import SignatureError, ToolError
+from modelwire.server.annotations import Name
+from modelwire.server.results import ResultError
+from tests.server.kinds import Account, Cat, Keys, Loose, Order, Point, Row, signature_of
+
+T = TypeVar("T")
+U = TypeVar("U")
+Counted = Annotated[int, at.Ge(0)]
+
+
+@dataclasses.dataclass
+class Made:
+    path: pathlib.Path
+    size: int = dataclasses.field(init=False, default=7)
+    note: str = dataclasses.field(default="x", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not self.path.name:
+            raise ValueError("the path needs a name")
+
+
+@attrs.frozen
+class Login:
+    user: str
+    password: str = attrs.field(validator=attrs.validators.max_len(3))
+
+
+def split(value: str) -> list[str]:
+    return value.split()
+
+
+def lower(value):
+    return value.lower()
+
+
+@attrs.define
+class Tagged:
+    tags: list[str] = attrs.field(converter=split)
+    word: str = attrs.field(converter=lower, default="a")
+
+
+@dataclasses.dataclass
+class Pair(Generic[T, U]):
+    first: T
+    second: Annotated[U, at.MinLen(1)]
+
+
+@dataclasses.dataclass
+class Swapped(Pair[U, T], Generic[T, U]):
+    pass
+
+
+class Base(TypedDict):
+    path: pathlib.Path
+
+
+class Derived(Base, total=False):
+    count: Counted
+
+
+class Open(msgspec.Struct, omit_defaults=True):
+    path: pathlib.Path
+    count: Counted | msgspec.UnsetType = msgspec.UNSET
+
+
+class Plain(NamedTuple):
+    sender: Annotated[str, Name("from")]
+
+
+def bind(annotation: Any, value: Any) -> Any:
+    args, _ = signature_of(annotation).bind(json.dumps({"v": value}).encode())
+    return args[0]
+
+
+def problems(annotation: Any, value: Any) -> list[str]:
+    with pytest.raises(ToolError) as refused:
+        bind(annotation, value)
+    return refused.value.problems  # pyright: ignore
+
+
+def schema(annotation: Any, name: str, where: str = "input") -> Any:
+    signature = signature_of(annotation)
+    return signature.input_schema["$defs"][name] if where == "input" else signature.output_schema
+
+
+def test_a_class_checks_itself() -> None:
+    assert bind(Made, {"path": "a", "note": "y"}) == Made(pathlib.Path("a"), note="y")
+    assert problems(Made, {"path": ""}) == ["v: the path needs a name"]
+    assert problems(Account, {"balance": -1}) == ["v: 'balance' must be >= 0: -1"]
+
+
+def test_fields_that_a_constructor_does_not_take_are_in_results_only() -> None:
+    assert list(schema(Made, "Made")["properties"]) == ["path", "note"]
+    assert list(schema(Made, "Made", "output")["properties"]) == ["path", "size", "note"]
+    assert json.loads(signature_of(Made).check_result(Made(pathlib.Path("a")))) == {"path": "a", "size": 7, "note": "x"}
+
+
+def test_attrs_aliases_and_converters_are_used() -> None:
+    assert bind(Account, {"balance": 1, "owner": "a", "tags": ["x"]}) == Account(1, "a", ["x"])
+    assert bind(Tagged, {"tags": "a b", "word": "ABC"}) == Tagged("a b", "abc")
+    assert schema(Tagged, "Tagged")["properties"]["tags"] == {"type": "string"}
+    assert schema(Tagged, "Tagged")["properties"]["word"] == {"type": "string", "default": "a"}
+    assert schema(Tagged, "Tagged", "output")["properties"]["tags"] == {"type": "array", "items": {"type": "string"}}
+
+
+@dataclasses.dataclass
+class Vault:
+    login: Login
+    path: pathlib.Path
+
+    def __post_init__(self) -> None:
+        raise ValueError(f"no such login: {self.login}")
+
+
+def test_what_a_class_says_of_a_secret_is_not_repeated() -> None:
+    assert problems(Vault, {"login": {"user": "u", "password": "pin"}, "path": "a"}) == [
+        "v: its members do not go together"
+    ]
+    assert problems(Login, {"user": "u", "password": "hunter2"}) == ["v: Length of 'password' must be <= 3: 7"]
+    assert problems(Login, {"user": "u", "password": 7777}) == ["v.password: expected text, got a number (not shown)"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "told"),
+    [
+        (Order, {}, ["v.count: missing; expected an integer > 0"]),
+        (Order, {"cuont": 1}, ["v.count: missing; expected an integer > 0 (there is cuont; is that it?)"]),
+        (Order, {"count": 0, "note": "long"},
+         ["v.count: expected an integer > 0, got the number 0",
+          'v.note: expected text of at most 3 characters, got "long"']),
+        (Row, ["a"], ["v: expected an object with a, got a list of 1 items"]),
+        (Row, {"b": "x"}, ["v.a: missing; expected an integer"]),
+        (Keys, {"a": 1, "b": 0}, ["v.b: expected an integer >= 1, got the number 0"]),
+        (Loose, {}, ["v.path: missing; expected a path as text"]),
+        (Loose, {"path": "a", "n": "b"}, ['v.n: expected an integer, got "b"']),
+        (Cat, {"type": "dog", "catId": "a"}, ['v.type: expected "cat", got "dog"']),
+        (Pair[int, str], {"first": "a", "second": ""},
+         ['v.first: expected an integer, got "a"', 'v.second: expected text of at least 1 characters, got ""']),
+        (Swapped[str, int], {"first": "a", "second": ""},
+         ['v.first: expected an integer, got "a"', 'v.second: expected text of at least 1 characters, got ""']),
+    ],
+)  # fmt: skip
+def test_all_faults_are_told_where_they_are(annotation: Any, value: Any, told: list[str]) -> None:
+    assert problems(annotation, value) == told
+
+
+def test_json_in_text_and_whole_floats_are_coerced() -> None:
+    assert bind(Order, '{"count": 2.0}') == Order(2)
+    assert bind(list[Row], '[{"a": 2.0}]') == [Row(2)]
+
+
+def test_inherited_typed_dicts_keep_what_is_required() -> None:
+    assert bind(Derived, {"path": "a"}) == {"path": pathlib.Path("a")}
+    assert schema(Derived, "Derived")["required"] == ["path"]
+    assert problems(Derived, {"path": "a", "count": -1}) == ["v.count: expected an integer >= 0, got the number -1"]
+
+
+def test_qualifiers_of_typing_extensions_are_understood() -> None:
+    keys: Any = te.TypedDict("keys", {"a": te.ReadOnly[pathlib.Path], "b": te.NotRequired[int], "in": NotRequired[int]})
+
+    assert schema(keys, "keys")["required"] == ["a"]
+    assert bind(keys, {"a": "x", "in": 1}) == {"a": pathlib.Path("x"), "in": 1}
+
+
+def test_unset_fields_of_a_struct_are_left_out() -> None:
+    assert signature_of(Open).check_result(Open(pathlib.Path("a"))) == b'{"path":"a"}'
+    assert bind(Open, {"path": "a", "count": 1}) == Open(pathlib.Path("a"), 1)
+    assert schema(Open, "Open")["properties"]["count"] == {"type": "integer", "minimum": 0}
+
+
+def test_an_array_like_struct_that_msgspec_cannot_enforce_is_refused() -> None:
+    class Array(msgspec.Struct, array_like=True):
+        path: pathlib.Path
+
+    with pytest.raises(SignatureError, match="array_like"):
+        signature_of(Array)
+
+
+def test_a_name_of_its_own_works_in_every_class() -> None:
+    assert bind(Plain, {"from": "a"}) == Plain("a")
+    assert signature_of(Plain).check_result(Plain("a")) == b'{"from":"a"}'
+
+
+def test_a_dict_may_stand_for_an_object_in_results() -> None:
+    signature = signature_of(list[Row])
+
+    assert signature.check_result([{"a": 1, "more": [2]}]) == b'[{"a":1,"more":[2]}]'
+    with pytest.raises(ResultError, match=r"result\[0\]\.a: missing"):
+        signature.check_result([{"b": "x"}])
+    with pytest.raises(ResultError, match=r"result\[0\]\.more: a value of type object"):
+        signature.check_result([{"a": 1, "more": object()}])
+
+
+def test_results_of_another_class_are_refused() -> None:
+    with pytest.raises(ResultError, match="expected an object with count, got a value of type Point"):
+        signature_of(Order).check_result(Point(1))
+    with pytest.raises(ResultError, match=r"result\.count"):
+        signature_of(Order).check_result(Order("x"))  # pyright: ignore
+
+
+def test_nan_is_found_inside_objects() -> None:
+    @dataclasses.dataclass
+    class Measure:
+        path: pathlib.Path
+        value: float | None
+
+    with pytest.raises(ResultError, match=r"nan at result\.value"):
+        signature_of(Measure).check_result(Measure(pathlib.Path("a"), float("nan")))
