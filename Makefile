@@ -56,6 +56,14 @@ format: $(READY)
 
 install: $(READY)
 
+# `pip install .` into .venv would have every target look at a copy. So an environment whose modelwire is not this
+# checkout is installed anew; what an editable installation leaves is a .pth file with the path of the sources.
+ifneq ($(wildcard $(READY)),)
+ifeq ($(shell grep -lsxF '$(CURDIR)/src' .venv/lib/python*/site-packages/*.pth),)
+.PHONY: $(READY)
+endif
+endif
+
 $(READY): pyproject.toml constraints.txt src/modelwire/version.py
 	@test -n "$(PYTHON)" || { echo "modelwire needs Python 3.11 or later; none was found (or name one: make PYTHON=/path/to/python)."; exit 1; }
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(MAKE) --no-print-directory .venv-made

@@ -1,7 +1,8 @@
 """What a server and a client say to each other, frame by frame, under three revisions: `make demo`.
 
 It starts `time_server.py` beside it once per revision, walks through everything that the protocol is used for, and ends
-with status 1 when a step does not show what its heading promises. Plain when piped, coloured on a terminal.
+with status 1 when a step does not show what its heading promises. The server speaks Chinese, so remarks under the
+frames say in English what it says. Plain and whole when piped; coloured on a terminal, very long frames shortened.
 
     python examples/demo.py [REVISION ...]
 """
@@ -26,6 +27,8 @@ SERVER = Path(__file__).with_name("time_server.py")
 LOG = "file:///internal/server_log.txt"
 ECHO_AFTER = "2"
 SECONDS_PER_REVISION = 12
+SHOWN_ON_A_TERMINAL = 400
+"""Characters of a frame; the rest is counted. Elsewhere frames are whole."""
 THE_TIME = re.compile(r"当前系统时间是：\d{4}/[1-9]\d?/[1-9]\d? \d\d:\d\d:\d\d")
 
 TUTORIAL = "2024-11-05"
@@ -49,6 +52,12 @@ def expect(shown: bool, what: str) -> None:
 
 def say(text: str, style: str = "") -> None:
     print(f"\x1b[{style}m{text}\x1b[0m" if style and wants_colour(sys.stdout) else text, flush=True)
+
+
+def remark(*lines: str) -> None:
+    """Say something about the frames above."""
+    for line in lines:
+        say(f"  # {line}", style="33")
 
 
 class Seen(Observer):
@@ -83,7 +92,7 @@ class Tour:
             revision=revision,
             polite_shutdown=self.tutorial,
             on_log=self.logs.append,
-            observers=[WireView(sys.stdout, limit=None), self.seen],
+            observers=[WireView(sys.stdout, limit=SHOWN_ON_A_TERMINAL if sys.stdout.isatty() else None), self.seen],
         )
         self._listening = AsyncExitStack()
         self._new_tools: Any = None
@@ -106,20 +115,21 @@ class Tour:
     def steps(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
         """What is shown, in order."""
         return [
-            ("Opening", self.opening),
-            ("Capabilities: what each side can do", self.capabilities),
-            ("Listening for new tools", self.listening),
-            ("Lists: tools, resources, prompts", self.lists),
-            ("A call that succeeds", self.call),
-            ("A call that fails: isError, in words that a model can act on", self.failing_call),
-            ("An unknown tool: a JSON-RPC error", self.unknown_tool),
-            ("A resource", self.resource),
-            ("A subscription to the resource, and its update", self.subscription),
-            ("A tool that appears while we are connected", self.new_tool),
-            ("Progress of a call that takes a while", self.progress),
-            ("Cancellation of a call that would take longer", self.cancellation),
-            ("Log messages", self.log_messages),
-            ("The end", self.end),
+            ("Opening · 建立连接", self.opening),
+            ("Capabilities: what each side can do · 双方的能力", self.capabilities),
+            ("Listening for new tools · 监听新工具", self.listening),
+            ("Lists: tools, resources, prompts · 列出工具、资源和提示词", self.lists),
+            ("A call that succeeds · 成功的调用", self.call),
+            ("A call that fails: isError, in words that a model can act on · 失败的调用", self.failing_call),
+            ("An unknown tool: a JSON-RPC error · 不存在的工具", self.unknown_tool),
+            ("A resource · 读取资源", self.resource),
+            ("A prompt · 获取提示词", self.prompt),
+            ("A subscription to the resource, and its update · 订阅资源及其更新", self.subscription),
+            ("A tool that appears while we are connected · 连接期间出现的新工具", self.new_tool),
+            ("Progress of a call that takes a while · 进度", self.progress),
+            ("Cancellation of a call that would take longer · 取消", self.cancellation),
+            ("Log messages · 日志消息", self.log_messages),
+            ("The end · 结束", self.end),
         ]
 
     async def opening(self) -> None:
@@ -132,13 +142,13 @@ class Tour:
     async def capabilities(self) -> None:
         names = ("tools", "resources", "prompts", "logging", "completions")
         has = [name for name in names if getattr(self.client.capabilities, name) is not None]
-        say(f"  The answer above says: the server has {', '.join(has)}. The client declared none of its own.")
+        remark(f"The answer above says: the server has {', '.join(has)}. The client declared none of its own.")
         expect({"tools", "resources", "prompts", "logging"} <= set(has), "four capabilities of the server")
 
     async def listening(self) -> None:
         self._new_tools = await self._listening.enter_async_context(self.client.listen(tools=True))
         if self.client.revision.handshake:
-            say("  Nothing to send: the server declared tools.listChanged, so it will tell by itself.")
+            remark("Nothing to send: the server declared tools.listChanged, so it will tell by itself.")
         else:
             expect(self.seen.received("notifications/subscriptions/acknowledged"), "an acknowledgement")
 
@@ -148,13 +158,27 @@ class Tour:
         prompts = [prompt.name for prompt in await self.client.list_prompts()]
         expect({"get_current_time", "get_current_time_v2", "build_project"} <= tools, "three tools")
         expect((resources, prompts) == ([LOG], ["code_review"]), "a resource and a prompt")
+        if self.tutorial:
+            expect(self.seen.received("notifications/root"), "the lists, announced as tutorials teach it")
+            remark(
+                "The notifications tools/list, resources/list and notifications/root are in no revision of MCP: only",
+                "tutorials teach them. This server sends them when it is told to (--announce-lists), after the opening",
+                "and with every change. The standard's word for a change is notifications/tools/list_changed.",
+                "通知 tools/list、resources/list 和 notifications/root 不属于任何修订版，只见于教程。",
+            )
 
     async def call(self) -> None:
-        expect(THE_TIME.fullmatch(await self.client.call("get_current_time")) is not None, "the time")
+        answer = await self.client.call("get_current_time")
+        expect(THE_TIME.fullmatch(answer) is not None, "the time")
+        remark(f"The answer says: the current system time is {answer.partition('：')[2]} (in Shanghai).")
 
     async def failing_call(self) -> None:
         result = await self.client.call_tool("get_current_time_v2", {"timezone": "Mars/Olympus"})
         expect(result.is_error is True, "a result with isError")
+        remark(
+            "The answer says: there is no time zone named 'Mars/Olympus'; please give an IANA name, such as",
+            "Asia/Shanghai or Europe/London.",
+        )
 
     async def unknown_tool(self) -> None:
         try:
@@ -164,12 +188,28 @@ class Tour:
         raise NotShown("the error -32602")
 
     async def resource(self) -> None:
-        expect("get_current_time" in await self._log_text(), "the calls in the server's log")
+        expect("get_current_time 被调用" in await self._log_text(), "the calls in the server's log")
+        remark("服务器启动 means that the server started, 被调用 that a tool was called.")
+
+    async def prompt(self) -> None:
+        result = await self.client.get_prompt("code_review", {"pr_number": 42, "focus": "性能"})
+        [message] = result.messages
+        text = message.content.text if isinstance(message.content, types.TextContent) else ""
+        expect(message.role == "user" and "#42" in text and "性能" in text, "a message with both arguments in it")
+        remark(
+            "It says: please review pull request #42; say file by file what changed, what is wrong with it and how to",
+            "improve it; mind performance (性能).",
+        )
 
     async def subscription(self) -> None:
         self._log_changes = await self._listening.enter_async_context(self.client.listen(uris=[LOG]))
         await self.client.call("get_current_time")
         expect(await anext(self._log_changes) == ResourceUpdated(LOG), "an update")
+        remark(
+            "From here on, notifications/resources/updated comes whenever the server writes into its log, also between",
+            "the frames of other steps.",
+            "从这里开始，服务器每次写日志都会发送 notifications/resources/updated，其他步骤的帧之间也会出现。",
+        )
 
     async def new_tool(self) -> None:
         async for _ in self._new_tools:
@@ -178,11 +218,21 @@ class Tour:
         expect(self.seen.received("notifications/tools/list_changed"), "list_changed")
         expect(not self.tutorial or self.seen.received("tools/list"), "the list, announced as tutorials teach it")
         expect(await self.client.call("echo", {"message": "你好，世界"}) == "你好，世界", "the text, echoed")
+        remark("The text that was sent and came back says: hello, world.")
+        if self.tutorial:
+            remark(
+                "Of the news, notifications/tools/list_changed is the standard's; tools/list as a notification is what",
+                "only tutorials teach.",
+                "notifications/tools/list_changed 是标准通知；把 tools/list 当作通知发送只见于教程。",
+            )
 
     async def progress(self) -> None:
         heard: list[float] = []
         await self.client.call("build_project", {"steps": 4}, on_progress=lambda done, total, text: heard.append(done))
         expect(heard == [1, 2, 3, 4], "progress that rises to the end")
+        if self.client.revision.name != TUTORIAL:
+            remark("第 1 步完成 means that step 1 is done.")
+        remark("开始构建，共 4 步 means that a build of 4 steps begins, 构建完成 that it is complete.")
 
     async def cancellation(self) -> None:
         begun = asyncio.Event()
@@ -195,7 +245,7 @@ class Tour:
         expect(building.cancelled() and self.seen.sent("notifications/cancelled"), "a call that was given up")
         while "构建已取消" not in await self._log_text():
             await anext(self._log_changes)
-        say("  The server's log has it, too: 构建已取消 means that the build was cancelled.")
+        remark("The server's log has it, too: 构建已取消 means that the build was cancelled.")
 
     async def log_messages(self) -> None:
         await self.client.set_log_level("debug")
@@ -208,7 +258,16 @@ class Tour:
         await self.client.close()
         expect(not self.tutorial or (self.seen.sent("shutdown") and self.seen.sent("exit")), "shutdown and exit")
         expect(self.client.exit_code == 0, "a server that ends by itself, with status 0")
-        say(f"  The server ended with status 0. On its stderr was: {self.client.stderr.strip()}")
+        if self.tutorial:
+            remark(
+                "shutdown and exit are in no revision of MCP: only tutorials teach them. The standard's way to end is",
+                "to close the server's stdin.",
+                "shutdown 和 exit 不属于任何修订版，只见于教程；标准的结束方式是关闭服务器的标准输入。",
+            )
+        remark(
+            f"The server ended with status 0. On its stderr was: {self.client.stderr.strip()}",
+            "That is: the MCP time server has started and speaks over stdio.",
+        )
 
     async def _log_text(self) -> str:
         parts = (await self.client.read_resource(LOG)).contents
@@ -217,6 +276,8 @@ class Tour:
 
 async def main(revisions: Sequence[str]) -> int:
     started = time.monotonic()
+    if sys.stdout.isatty():
+        say("Very long frames are shortened on a terminal; they are whole in a file or a pipe: make demo | less")
     for revision in revisions:
         say(f"\n{'=' * 100}\n{revision}: {REVISIONS[revision]}\n{'=' * 100}", style="1")
         try:

@@ -251,3 +251,48 @@ def test_a_client_that_stops_reading_and_then_leaves_does_not_keep_the_server() 
         process.stdin.close()  # and nothing is ever read
         assert process.wait(20) in (0, 1)
         assert b"Traceback" not in process.stderr.read()
+
+
+STUBBORN = """
+import asyncio
+from modelwire import Server
+
+server = Server("stubborn")
+
+@server.tool
+async def stay() -> str:
+    print("staying", flush=True)
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+
+server.run()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["eof", "sigint", "sigterm"])
+async def test_a_handler_that_ignores_its_cancellation_does_not_keep_the_server_alive(end: str) -> None:
+    server = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        STUBBORN,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert server.stdin is not None
+    assert server.stderr is not None
+    meta = '{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
+    call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stay","_meta":' + meta + "}}\n"
+    server.stdin.write(call.encode())
+    assert await server.stderr.readline() == b"staying\n"
+    if end == "eof":
+        server.stdin.close()
+    else:
+        server.send_signal(signal.SIGINT if end == "sigint" else signal.SIGTERM)
+    _, said = await asyncio.wait_for(server.communicate(), 30)
+    assert server.returncode == (130 if end == "sigint" else 0)
+    assert b"do not end although they are cancelled" in said

@@ -95,6 +95,16 @@ def test_a_failed_tool_is_5_with_its_result_its_words_and_the_servers_stderr() -
     ]
 
 
+def test_a_crash_is_told_once_with_the_line_of_the_servers_log_that_names_it() -> None:
+    ran = mw("call", WORKSHOP, "crash")
+    assert ran.code == 5
+    told, heading, what, *_, last = ran.err.splitlines()
+    assert told == "mw: the tool 'crash' failed unexpectedly; its log says more."
+    assert (heading, what) == ("the server's stderr ended with:", "  tool 'crash' failed")
+    assert last == "  KeyError: 'boom'"
+    assert "lines left out)" in ran.err
+
+
 @pytest.mark.slow
 def test_a_call_without_answer_is_7_and_names_the_option() -> None:
     # Connecting has the same limit, so it must be one that starting Python never comes near.
@@ -130,7 +140,7 @@ def test_a_server_that_cannot_be_reached_is_4(command: list[str], said: str) -> 
 def test_a_target_file_that_is_not_there_is_4() -> None:
     ran = mw("list", "nowhere.py")
     assert (ran.code, ran.out) == (4, "")
-    assert "'nowhere.py'" in ran.err
+    assert "there is no file 'nowhere.py' in " in ran.err
 
 
 def test_a_target_file_that_fails_to_import_shows_why(tmp_path: Path) -> None:
@@ -144,6 +154,14 @@ def test_arguments_that_the_schema_refuses_are_1_and_nothing_is_called() -> None
     ran = mw("call", WORKSHOP, "add", "a=many")
     assert (ran.code, ran.out) == (1, "")
     assert "'a' to be an integer" in ran.err
+
+
+@pytest.mark.parametrize("words", [("add",), ("add", "a=1", "c=3"), ("add", 'a:="x"')])
+def test_arguments_that_the_server_refuses_and_its_schema_too_are_1(words: tuple[str, ...]) -> None:
+    ran = mw("call", WORKSHOP, *words)
+    assert (ran.code, ran.value["isError"]) == (1, True)
+    assert ran.err.startswith("mw: the arguments of add are wrong:\n- ")
+    assert mw("call", WORKSHOP, *words, "--json").err.count('"kind": "refused-arguments"') == 1
 
 
 def test_prompt_arguments_that_the_server_refuses_are_1() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from modelwire.cli.failures import Failure
-from modelwire.cli.targets import has_main_part, resolve, split_object
+from modelwire.cli.targets import has_main_part, no_python_file, no_such_file, resolve, split_object
 
 SERVED = [sys.executable, "-P", "-m", "modelwire", "run"]
 
@@ -73,3 +73,42 @@ def test_what_is_no_target_is_refused(target: str | None, command: list[str] | N
     with pytest.raises(Failure) as caught:
         resolve(target, command)
     assert caught.value.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "advised"),
+    [
+        ("python shop.py get id=1", "mw call get id=1 -- python shop.py"),
+        ("--wire python3 -u shop.py get", "mw call --wire get -- python3 -u shop.py"),
+        ("python -m shop get", "mw call get -- python -m shop"),
+        ("node server.js get --json", "mw call get --json -- node server.js"),
+        ("./server get path=a.txt", "mw call get path=a.txt -- ./server"),
+        ("server.js get", "mw call -- node server.js"),
+    ],
+)
+def test_a_command_in_the_targets_place_is_shown_where_it_belongs(words: str, advised: str) -> None:
+    given = words.split()
+    target = next(word for word in given if not word.startswith("-"))
+    assert no_python_file(target, "mw call", given).splitlines()[1] == f"  {advised}"
+
+
+def test_a_python_file_after_an_interpreter_is_said_to_need_no_command() -> None:
+    advice = no_python_file("python", "mw call", ["python", "shop.py", "get", "name=a b"])
+    assert advice.splitlines()[-1] == "  mw call shop.py get 'name=a b'"
+
+
+def test_a_file_that_is_not_there_is_told_with_its_folder_and_the_nearest_one(tmp_path: Path) -> None:
+    folder = tmp_path / "servers"
+    assert no_such_file(str(folder / "x.py")).endswith(f"the folder {str(folder)!r} does not exist")
+    folder.mkdir()
+    assert no_such_file(str(folder / "x.py")) == f"there is no file 'x.py' in {str(folder)!r}. It has no Python file."
+    (folder / "server.py").touch()
+    (folder / "notes.txt").touch()
+    assert no_such_file(str(folder / "servr.py")).endswith(f"Did you mean {str(folder / 'server.py')!r}?")
+    assert no_such_file(str(folder / "x.py")).endswith("Its Python files are server.py.")
+
+
+def test_the_nearest_file_is_named_as_the_path_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "server.py").touch()
+    assert no_such_file("servr.py") == f"there is no file 'servr.py' in {str(tmp_path)!r}. Did you mean 'server.py'?"

@@ -17,7 +17,7 @@ DEMO = [sys.executable, str(EXAMPLES / "demo.py")]
 SHOWN = ["2024-11-05", "2025-11-25", "2026-07-28"]
 HEADINGS = [
     "Opening", "Capabilities", "Listening", "Lists", "A call that succeeds", "A call that fails: isError",
-    "An unknown tool", "A resource", "A subscription", "A tool that appears", "Progress", "Cancellation",
+    "An unknown tool", "A resource", "A prompt", "A subscription", "A tool that appears", "Progress", "Cancellation",
     "Log messages", "The end",
 ]  # fmt: skip
 ESCAPE = "\x1b"
@@ -40,9 +40,15 @@ def run_on_a_terminal(command: Sequence[str], env: dict[str, str]) -> tuple[int,
 
 FRAMES_OF_A_STEP = [
     ("2024-11-05", "Opening", ['"initialize"', '"2024-11-05"', "notifications/initialized"]),
+    ("2024-11-05", "Lists", ['"method":"notifications/root"', "notifications/root are in no revision"]),
+    ("2024-11-05", "A call that succeeds", ["The answer says: the current system time is 20"]),
+    ("2024-11-05", "A prompt", ["prompts/get", "#42", "please review pull request #42"]),
     ("2024-11-05", "A tool that appears", ["notifications/tools/list_changed", '"method":"tools/list"', "echo"]),
+    ("2024-11-05", "A tool that appears", ["only tutorials teach"]),
     ("2024-11-05", "A subscription", ["resources/subscribe", "notifications/resources/updated"]),
     ("2024-11-05", "The end", ['"shutdown"', '"exit"', "status 0", "MCP 时间服务器已启动，通过 STDIO 通信。"]),
+    ("2024-11-05", "The end", ["shutdown and exit are in no revision"]),
+    ("2025-11-25", "A subscription", ["whenever the server writes into its log"]),
     ("2026-07-28", "Opening", ["server/discover", "supportedVersions"]),
     ("2026-07-28", "A subscription", ["subscriptions/listen", "acknowledged", "notifications/resources/updated"]),
     ("2026-07-28", "A tool that appears", ["notifications/tools/list_changed", "subscriptionId", "echo"]),
@@ -62,6 +68,9 @@ def test_it_shows_every_step_under_three_revisions_with_its_frames_and_is_plain_
     assert ran.returncode == 0, said
     assert ran.stderr == b""
     assert ESCAPE not in said
+    assert "bytes)" not in said
+    standard = said.partition("\n2025-11-25:")[2]
+    assert [word for word in ("no revision", "only tutorials", "只见于教程") if word in standard] == []
     for revision in SHOWN:
         headings = re.findall(rf"^{revision} · \d+\. (.*)$", said, re.MULTILINE)
         assert len(headings) == len(HEADINGS)
@@ -72,10 +81,11 @@ def test_it_shows_every_step_under_three_revisions_with_its_frames_and_is_plain_
 
 
 @pytest.mark.slow
-def test_it_is_coloured_on_a_terminal() -> None:
+def test_on_a_terminal_it_is_coloured_and_very_long_frames_are_shortened() -> None:
     env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "CI")}
     status, shown = run_on_a_terminal([*DEMO, "2025-11-25"], env | {"TERM": "xterm-256color"})
     assert (status, ESCAPE in shown) == (0, True)
+    assert re.search(r"… \(\+\d+ bytes\)", shown)
 
 
 async def test_a_step_that_does_not_show_what_it_should_fails_the_demo(capsys: pytest.CaptureFixture[str]) -> None:

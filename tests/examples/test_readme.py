@@ -10,14 +10,17 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 import modelwire
-from modelwire import Client, ConfigError, Context, Server
+from modelwire import Client, ConfigError, Context, NotFound, RpcError, Server, ToolError
 from modelwire.cli.commands import COMMANDS
+from modelwire.cli.targets import PYTHON_VARIABLES
 from modelwire.protocol.revisions import by_name
+from modelwire.transports.launch import INHERITED
 from tests.examples.programs import ROOT
 from tests.test_docs import fenced_blocks
 
@@ -33,6 +36,21 @@ def tables(page: str) -> list[list[list[str]]]:
     for block in re.findall(r"(?:^\|.*\|\n)+", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE):
         found.append([[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()[2:]])
     return found
+
+
+def works(page: str) -> list[list[str]]:
+    return next(
+        rows for rows in tables(page) if all(len(row) == 3 and row[2] in (WORKS[page], NOT_YET[page]) for row in rows)
+    )
+
+
+def raised(page: str) -> list[list[str]]:
+    """The table of what to raise in a handler: what, where, what comes of it."""
+    return next(rows for rows in tables(page) if len(rows[0]) == 3 and rows != works(page))
+
+
+def errors(page: str) -> list[list[str]]:
+    return next(rows for rows in tables(page) if len(rows[0]) == 2)
 
 
 def cited(cell: str) -> list[str]:
@@ -76,7 +94,7 @@ def has_attribute(kind: type, name: str) -> bool:
 
 @pytest.mark.parametrize("page", WORKS)
 def test_the_table_of_what_works_is_true(page: str) -> None:
-    rows = tables(page)[0]
+    rows = works(page)
     states = {WORKS[page]: True, NOT_YET[page]: False}
     assert {state for _, _, state in rows} == set(states)
     without_proof = [what for what, where, _ in rows if not cited(where)]
@@ -86,23 +104,67 @@ def test_the_table_of_what_works_is_true(page: str) -> None:
 
 
 def test_every_command_of_mw_is_in_the_table() -> None:
-    named = {name.split()[1] for _, where, _ in tables("README.md")[0] for name in cited(where) if name[:3] == "mw "}
+    named = {name.split()[1] for _, where, _ in works("README.md") for name in cited(where) if name[:3] == "mw "}
     assert named == set(COMMANDS)
 
 
 def test_both_pages_have_the_same_rows_in_the_same_order() -> None:
     english, chinese = tables("README.md"), tables("README.zh-CN.md")
-    assert len(english) == len(chinese) == 2
-    assert [[cited(cell) for cell in row] for row in english[0]] == [
-        [cited(cell) for cell in row] for row in chinese[0]
+    assert len(english) == len(chinese) == 3
+    assert [[[cited(cell) for cell in row] for row in rows] for rows in english] == [
+        [[cited(cell) for cell in row] for row in rows] for rows in chinese
     ]
-    assert [cited(row[0]) for row in english[1]] == [cited(row[0]) for row in chinese[1]]
 
 
 @pytest.mark.parametrize("page", WORKS)
-def test_every_error_in_the_table_of_errors_exists(page: str) -> None:
-    named = [name for row in tables(page)[1] for name in cited(row[0])]
-    assert [name for name in named if not issubclass(getattr(modelwire, name), modelwire.ModelwireError)] == []
+def test_the_table_of_errors_has_every_public_error(page: str) -> None:
+    named = [name for row in errors(page) for name in cited(row[0])]
+    public = [name for name in modelwire.__all__ if is_error(getattr(modelwire, name)) and name != "ModelwireError"]
+    assert sorted(named) == sorted(public)
+
+
+def is_error(found: object) -> bool:
+    return isinstance(found, type) and issubclass(found, modelwire.ModelwireError)
+
+
+async def test_what_a_handler_raises_becomes_what_the_table_says() -> None:
+    server = Server("raising")
+
+    def failing(error: Exception) -> Callable[[], str]:
+        def fail() -> str:
+            raise error
+
+        return fail
+
+    server.add_tool(failing(ToolError("no luck")), name="says_no")
+    server.add_tool(failing(RpcError(7, "seven")), name="answers")
+    server.add_tool(failing(KeyError("secret")), name="crashes")
+    server.add_resource("a:1", failing(ToolError("no luck")), name="says_no")
+    server.add_resource("a:2", failing(NotFound("gone")), name="is_gone")
+    server.add_prompt(failing(ToolError("no luck")), name="says_no")
+
+    async def outcome(running: Awaitable[object]) -> tuple[str, str]:
+        with pytest.raises(modelwire.ModelwireError) as raised:
+            await running
+        return type(raised.value).__name__, str(raised.value)
+
+    async with Client(server) as client:
+        assert await outcome(client.call("says_no")) == ("ToolError", "no luck")
+        assert await outcome(client.call("answers")) == ("PeerError", "seven (7)")
+        kind, text = await outcome(client.call("crashes"))
+        assert (kind, "secret" in text) == ("ToolError", False)
+        assert await outcome(client.read_resource("a:1")) == ("PeerError", "no luck (-32603)")
+        assert await outcome(client.get_prompt("says_no")) == ("PeerError", "no luck (-32603)")
+        assert (await outcome(client.read_resource("a:2")))[0] == "ResourceNotFound"
+    assert [name for row in raised("README.md") for name in cited(row[0])] == [
+        "ToolError", "ToolError", "NotFound", "RpcError",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", WORKS)
+def test_the_variables_that_a_server_gets_are_named(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert [name for name in (*INHERITED, *PYTHON_VARIABLES) if f"`{name}`" not in text] == []
 
 
 @pytest.mark.parametrize("page", WORKS)

@@ -117,11 +117,13 @@ def test_an_id_keeps_its_bytes_and_has_a_value(id_: bytes, key: Any) -> None:
     assert (answer.id, answer.key) == (id_, key)
 
 
-def test_an_id_with_more_digits_than_python_converts_is_looked_up_by_its_spelling() -> None:
+def test_an_id_with_more_digits_than_python_converts_is_told_from_any_other() -> None:
     digits = b"7" * 10_000
-    message = decode(b'{"jsonrpc":"2.0","id":' + digits + b',"method":"ping"}')
-    assert isinstance(message, Request)
-    assert (message.id, message.key) == (digits, digits.decode())
+    ids = (digits, b"-" + digits, digits[:-1] + b"8", b'"' + digits + b'"', b"7" * 4000)
+    messages = [decode(b'{"jsonrpc":"2.0","id":' + id_ + b',"method":"ping"}') for id_ in ids]
+    assert tuple(message.id for message in messages if isinstance(message, Request)) == ids
+    keys = {message.key for message in messages if isinstance(message, Request)}
+    assert len(keys) == len(ids)  # == would print them when it fails, which Python refuses to do
 
 
 @pytest.mark.parametrize("id_", [b"null", b"1.0", b"1.5", b"1e3", b"true", b"[]", b"{}", b"[1]"])

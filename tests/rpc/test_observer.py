@@ -48,7 +48,7 @@ def test_one_that_fails_is_logged_and_costs_the_others_nothing(caplog: pytest.Lo
     watching = Watching()
     tell([Failing(), watching], lambda observer: observer.frame("in", b"{}"))
     assert watching.seen == [("in", b"{}")]
-    assert "an observer failed: <failing>" in caplog.text
+    assert "the observer Failing failed" in caplog.text
     assert "ZeroDivisionError" in caplog.text
 
 

@@ -154,3 +154,61 @@ def test_a_context_is_still_found_by_its_annotation() -> None:
         return ctx.method
 
     assert callable(look)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (RpcError("abc", "m"), -32603),  # type: ignore[arg-type]
+        (RpcError(float("nan"), "m"), -32603),  # type: ignore[arg-type]
+        (RpcError(True, "m"), -32603),
+        (RpcError(1.5, "m"), -32603),  # type: ignore[arg-type]
+        (RpcError(10**5000, "m"), -32603),
+        (RpcError(7, 5), 7),  # type: ignore[arg-type]
+        (RpcError(7, "m", object()), 7),
+    ],
+)
+async def test_an_error_with_odd_parts_is_still_an_error_on_the_wire(error: RpcError, code: int) -> None:
+    server = Server("s")
+
+    @server.tool
+    async def fail() -> str:
+        raise error
+
+    async with Client(server) as client:
+        with pytest.raises(RpcError) as caught:
+            await client.call_tool("fail")
+        assert caught.value.code == code
+        await client.ping()
+
+
+@pytest.mark.parametrize(
+    ("template", "uri", "value"),
+    [
+        ("file:///srv/{name}", "file:///srv/%2Fetc%2Fpasswd", None),
+        ("file:///srv/{name}", "file:///srv/a%2Fb", None),
+        ("file:///srv/{name}", "file:///srv/a%5Cb", None),
+        ("file:///srv/{name}", "file:///srv/a%20b", "a b"),
+        ("tree:///{+name}", "tree:////etc/passwd", None),
+        ("tree:///{+name}", "tree:///%2Fetc/passwd", None),
+        ("tree:///{+name}", "tree:///a/../b", None),
+        ("tree:///{+name}", "tree:///a/b.txt", "a/b.txt"),
+        ("file://{+name}", "file:///home/me", "/home/me"),
+        ("x://s{?name}", "x://s?name=a%2Fb", "a/b"),
+    ],
+)
+async def test_no_value_of_a_template_climbs_out_of_its_place(template: str, uri: str, value: str | None) -> None:
+    server = Server("s")
+
+    @server.resource(template)
+    def read(name: str) -> str:
+        return name
+
+    async with Client(server) as client:
+        if value is None:
+            with pytest.raises(RpcError, match="Resource not found"):
+                await client.read_resource(uri)
+        else:
+            [contents] = (await client.read_resource(uri)).contents
+            assert isinstance(contents, types.TextResourceContents)
+            assert contents.text == value

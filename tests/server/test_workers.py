@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from modelwire import Server
+from modelwire import Client, Server
 from modelwire.server.workers import WorkerPool
 from tests.wire import session_talk, stream_talk
 
@@ -169,3 +169,28 @@ async def test_many_calls_share_few_threads(size: int) -> None:
         calls: list[Any] = [await talk.begin_call("echo", {"value": number}) for number in range(100)]
         texts = [(await call.result())["content"][0]["text"] for call in calls]
     assert texts == [str(number) for number in range(100)]
+
+
+async def test_functions_that_run_on_after_their_cancellation_do_not_use_up_the_pool() -> None:
+    server = Server("s", max_workers=2)
+    release = threading.Event()
+    started = threading.Barrier(3)
+
+    @server.tool
+    def blocked() -> str:
+        started.wait(30)
+        release.wait(30)
+        return "late"
+
+    @server.tool
+    def quick() -> str:
+        return "quick"
+
+    async with Client(server) as client:
+        calls = [asyncio.create_task(client.call("blocked")) for _ in range(2)]
+        await asyncio.to_thread(started.wait, 30)
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+        assert await client.call("quick") == "quick"
+        release.set()

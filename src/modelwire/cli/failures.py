@@ -149,7 +149,7 @@ def missing(kind: str, name: str, known: list[str], advice: str = "") -> Failure
     return Failure(NOT_FOUND, "not-found", message, name=name, suggestions=near)
 
 
-def failure_of(error: ModelwireError, stderr: str) -> Failure:
+def failure_of(error: ModelwireError, stderr: str = "") -> Failure:
     """Return the failure that an error of the library comes to.
 
     Args:

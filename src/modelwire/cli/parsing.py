@@ -21,8 +21,8 @@ TARGET is one of:
 """
 
 EXIT_CODES = """\
-Exit codes: 0 done; 1 wrong use; 2 no such tool, prompt or resource; 4 the server cannot be reached or has ended;
-5 the tool or the server failed; 7 out of time; 130 interrupted.
+Exit codes: 0 done; 1 wrong use, or arguments that the tool or prompt does not take; 2 no such tool, prompt or
+resource; 4 the server cannot be reached or has ended; 5 the tool or the server failed; 7 out of time; 130 interrupted.
 """
 
 

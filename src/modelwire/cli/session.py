@@ -12,7 +12,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Generator
 
-from modelwire.cli.failures import Failure, failure_of, usage
+from modelwire.cli.failures import FAILED, Failure, failure_of, usage
 from modelwire.cli.output import safe_text
 from modelwire.cli.targets import resolve
 from modelwire.client.client import Client
@@ -44,7 +44,7 @@ def converse(args: Namespace, work: Work) -> int:
     except ModelwireError as error:
         raise failure_of(error, _stderr(client, args)) from None
     except Failure as failure:
-        if failure.kind == "tool-error":
+        if failure.exit_code == FAILED:
             failure.stderr = _stderr(client, args)
         raise
 

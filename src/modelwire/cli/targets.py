@@ -131,18 +131,25 @@ def no_python_file(target: str, program: str = "mw call", words: Sequence[str] =
     if "://" in target:
         return f"{target!r} is an address; this version starts servers and speaks stdio with them only"
     at = words.index(target) if target in words else len(words)
-    before, after = words[:at], words[at + 1 :]
-    file, rest = (after[:1], after[1:]) if after and _looks_like_a_file(after[0]) else ([], after)
+    before, after = list(words[:at]), list(words[at + 1 :])
+    count = _own_words(after)
+    own, rest = after[:count], after[count:]
     lines = [f"{target!r} is no .py file. A command goes to the end of the line, after --, such as:"]
-    if file or not os.path.splitext(target)[1]:
-        lines.append("  " + shlex.join([*program.split(), *before, *rest, "--", target, *file]))
+    if own or not os.path.splitext(target)[1]:
+        lines.append("  " + shlex.join([*program.split(), *before, *rest, "--", target, *own]))
     else:
         lines.append(f"  {program} -- node server.js")
-    if file and is_python_file(file[0]) and os.path.basename(target).startswith("python"):
+    if len(own) == 1 and is_python_file(own[0]) and os.path.basename(target).startswith("python"):
         lines.append("A Python file needs no command:")
-        lines.append("  " + shlex.join([*program.split(), *before, *file, *rest]))
+        lines.append("  " + shlex.join([*program.split(), *before, *own, *rest]))
     return "\n".join(lines)
 
 
-def _looks_like_a_file(word: str) -> bool:
-    return "=" not in word and "://" not in word and bool(os.path.splitext(word)[1])
+def _own_words(words: list[str]) -> int:
+    """How many words seem to belong to the program before them: its short options and a file, or ``-m MODULE``."""
+    at = next((at for at, word in enumerate(words) if not word.startswith("-") or word.startswith("--")), len(words))
+    if at == len(words):
+        return 0
+    is_module = at > 0 and words[at - 1] == "-m"
+    is_file = "=" not in words[at] and "://" not in words[at] and os.path.splitext(words[at])[1] != ""
+    return at + 1 if is_module or is_file else 0

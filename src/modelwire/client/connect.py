@@ -14,7 +14,6 @@ the era once, and nothing after it asks again. It opens no stream and starts no 
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,14 +28,13 @@ from modelwire.errors import (
     RequestTimeout,
     UnsupportedRevision,
 )
+from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO
 from modelwire.protocol.methods import METHODS
 from modelwire.protocol.revisions import LATEST, LATEST_HANDSHAKE, REVISIONS, Revision, by_name
 from modelwire.rpc.connection import Connection
-
-_log = logging.getLogger("modelwire")
 
 PROBE_WAIT = 5.0
 """Seconds that a probe is waited for before ``initialize`` goes out as well."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import logging
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +30,7 @@ from modelwire.errors import (
     ServerExited,
     peer_error,
 )
+from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.jsonrpc import ErrorResponse, Notification
@@ -55,8 +55,6 @@ SHUTDOWN_SECONDS = 2.0
 """How long a polite shutdown waits for the answer."""
 CALLBACK_SECONDS = 1.0
 """How long closing waits for async callbacks that still run."""
-
-_log = logging.getLogger("modelwire")
 
 Handler = Callable[[dict[str, Any]], Any]
 """Answers one of the server's requests; may be async."""
@@ -162,7 +160,7 @@ class Conversation:
         self._opened = opened
 
     async def _read(self, link: Link, stream: MessageStream) -> None:
-        why: Exception
+        why: Exception = ConnectionLost("reading was cancelled")
         try:
             await link.run()
             why = _how_it_ended(stream)
@@ -171,9 +169,10 @@ class Conversation:
         except Exception as error:
             _log.exception("reading from %s failed", self._target)
             why = ConnectionLost(f"reading failed: {error!r}")
-        link.connection.end(why)
-        if not self._closed and self._opened is not None:
-            self._hearing.lost(why)
+        finally:  # whatever ended the reading, what waits for an answer must hear of it
+            link.connection.end(why)
+            if not self._closed and self._opened is not None:
+                self._hearing.lost(why)
 
     # ------------------------------------------------------------------ requests
 

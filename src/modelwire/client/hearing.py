@@ -6,16 +6,17 @@ One listener or callback that fails is logged, and costs the others nothing.
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET, Raw
 
+from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.jsonrpc import Notification
+from modelwire.rpc.callbacks import guarded
 from modelwire.rpc.connection import Connection
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 OnLog: TypeAlias = Callable[[t.LoggingMessageNotificationParams], Any]
 OnNotification: TypeAlias = Callable[[str, dict[str, Any]], Any]
-
-_log = logging.getLogger("modelwire")
 
 
 class Hearing:
@@ -94,9 +93,10 @@ def _tell(connection: Connection, told: Any) -> None:
 
 
 def _guarded(method: str, hand_on: Callable[[], None]) -> None:
-    try:
-        hand_on()
-    except (wire.WireError, msgspec.MsgspecError, RecursionError) as error:
-        _log.warning("a malformed %s was dropped: %s", method, error)
-    except Exception:
-        _log.exception("a callback failed on %s", method)
+    def unless_malformed() -> None:
+        try:
+            hand_on()
+        except (wire.WireError, msgspec.MsgspecError, RecursionError) as error:
+            _log.warning("a malformed %s was dropped: %s", method, error)
+
+    guarded(f"a callback for {method}", unless_malformed)

@@ -8,7 +8,6 @@ list and URI, so that a slow reader loses nothing that it could still act on.
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from modelwire.errors import ConfigError, RequestTimeout
+from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.meta import SUBSCRIPTION_ID
@@ -26,8 +26,6 @@ from modelwire.rules.subscriptions import LISTS, wants
 if TYPE_CHECKING:
     from modelwire.client.conversation import Conversation
     from modelwire.client.hearing import Hearing
-
-_log = logging.getLogger("modelwire")
 
 
 @dataclass(frozen=True, slots=True)

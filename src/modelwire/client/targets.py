@@ -6,7 +6,6 @@ A target is a command (a list), a Python file, a `Server` in this process, or a 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import shlex
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from modelwire.errors import ConfigError, ConnectionFailed
+from modelwire.log import log as _log
 from modelwire.rpc.message_stream import MessageStream
 from modelwire.rpc.observer import Observer
 from modelwire.transports.memory import memory_pair
@@ -24,7 +24,6 @@ from modelwire.transports.stderr import StderrTarget
 SERVER_SECONDS = 10.0
 """How long a server in this process may take to end once its client has left; half of it, it gives its own requests."""
 
-_log = logging.getLogger("modelwire")
 _LATER = ("http://", "https://", "ws://", "wss://", "tcp://", "unix://")
 
 

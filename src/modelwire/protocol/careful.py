@@ -13,7 +13,6 @@ It runs only after the fast decoder failed; on what that accepts, both agree.
 
 from __future__ import annotations
 
-import logging
 import types
 import typing
 from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
@@ -21,12 +20,12 @@ from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 import msgspec
 from msgspec import NODEFAULT, Raw, Struct, UnsetType
 
+from modelwire.log import log as _log
 from modelwire.protocol import faults
 from modelwire.protocol.faults import WireError
 from modelwire.protocol.types.base import Choice, Presumed, Singly, UnknownContent, decode_hook, is_choice
 from modelwire.protocol.types.content import ContentBlock, SamplingMessageContentBlock
 
-_log = logging.getLogger("modelwire")
 _CONTENT: Final = frozenset(cast("tuple[type, ...]", (*get_args(ContentBlock), *get_args(SamplingMessageContentBlock))))
 
 

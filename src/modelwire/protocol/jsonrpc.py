@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -142,10 +143,13 @@ _OPENING_BRACE = ord("{")
 _BACKSLASH = ord("\\")
 _VERSION = b'"2.0"'
 _INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]*)\Z")
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+"""Possessive, and satisfied by the end: whatever the text, each byte is looked at once and nothing is remembered."""
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
-_AS_SQUARE = bytes.maketrans(b"{}", b"[]")
+_STEPS = bytes.maketrans(b"[{]}", bytes([1, 1, 255, 255]))
+"""An opening bracket goes one deeper, a closing one back: 255 is -1 as a signed byte."""
+_STEPS_AT_ONCE: Final = 1 << 16
 
 
 def decode(frame: bytes) -> Message | Batch:
@@ -180,7 +184,7 @@ def decode(frame: bytes) -> Message | Batch:
 
 def _message(envelope: _Envelope) -> Message:
     id_, method = envelope.id, envelope.method
-    key = None if id_ is UNSET else _key(bytes(id_))
+    key = None if id_ is UNSET else id_key(bytes(id_))
     if envelope.jsonrpc is UNSET or bytes(envelope.jsonrpc) != _VERSION:
         raise _invalid(envelope, key, 'the member "jsonrpc" must be "2.0"')
     if method is not UNSET:
@@ -245,7 +249,7 @@ def _invalid(envelope: _Envelope, key: IdKey | None, reason: str) -> InvalidFram
     )
 
 
-def _key(raw: bytes) -> IdKey | None:
+def id_key(raw: bytes) -> IdKey | None:
     """Return an id's value, or None when it is neither a string nor an integer (``1.0`` is neither)."""
     if raw[:1] == b'"':
         return _decode_text(raw)
@@ -253,8 +257,10 @@ def _key(raw: bytes) -> IdKey | None:
         return None
     try:
         return int(raw)
-    except ValueError:  # more digits than Python converts; equal spelling is equal value, since zeros cannot lead
-        return raw.decode()
+    except ValueError:
+        # More digits than Python converts from base 10. Base 16 has no such limit, and as each number has one spelling
+        # the value tells ids apart just as well: it is larger than any that base 10 could have given.
+        return int(raw, 16)
 
 
 def _odd(frame: bytes, error: Exception) -> Batch:
@@ -316,16 +322,16 @@ def _checked(frame: bytes) -> bytes:
 
 
 def _too_deep(frame: bytes) -> bool:
-    brackets = _STRING.sub(b"", frame).translate(_AS_SQUARE, _NOT_BRACKETS)
-    for _ in range(MAX_DEPTH):
-        if not brackets:
-            return False
-        # Each round removes the innermost pairs, so a text of depth n is gone after n rounds.
-        left = brackets.replace(b"[]", b"")
-        if len(left) == len(brackets):
-            return False  # unbalanced: the parser says it better
-        brackets = left
-    return bool(brackets)
+    """Whether more than `MAX_DEPTH` brackets are open at once anywhere; brackets in strings do not count."""
+    steps = _STRING.sub(b"", frame).translate(_STEPS, _NOT_BRACKETS)
+    depth = 0
+    for start in range(0, len(steps), _STEPS_AT_ONCE):
+        part = memoryview(steps)[start : start + _STEPS_AT_ONCE].cast("b")
+        depths = list(accumulate(part, initial=depth))
+        if max(depths) > MAX_DEPTH:
+            return True
+        depth = depths[-1]
+    return False
 
 
 def _mended(frame: bytes) -> bytes:
@@ -409,7 +415,7 @@ def peek(head: bytes) -> dict[str, Any]:
             if member in (b'"result"', b'"error"'):
                 found["answerable"] = False
         elif depth == 1:
-            key = _key(text or other) if member == b'"id"' else None
+            key = id_key(text or other) if member == b'"id"' else None
             if key is not None:
                 found |= {"id": text or other, "key": key}
             member = b""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
@@ -27,17 +26,17 @@ from modelwire.errors import (
     RpcError,
     peer_error,
 )
+from modelwire.log import log as _log
 from modelwire.protocol import jsonrpc, wire
 from modelwire.protocol.jsonrpc import Batch, ErrorResponse, IdKey, InvalidFrame, Notification, Request, Response
 from modelwire.rpc.call import Call
+from modelwire.rpc.callbacks import guarded
 from modelwire.rpc.observer import Observer, tell
 from modelwire.rules.pending import OnProgress, Outgoing, Pending
 from modelwire.rules.session import Session
 
 if TYPE_CHECKING:
     from modelwire.rpc.dispatcher import Dispatcher
-
-_log = logging.getLogger("modelwire")
 
 MAX_REQUESTS = 4096
 """How many requests of one connection may be open at once; above it a request is refused, and the rest go on."""
@@ -57,7 +56,6 @@ class _Progress(Struct):
 
 _decode_cancelled = msgspec.json.Decoder(_Cancelled).decode
 _decode_progress = msgspec.json.Decoder(_Progress).decode
-_decode_key = msgspec.json.Decoder(int | str).decode
 
 
 class BatchCall:
@@ -298,18 +296,15 @@ class Connection:
             self._cancelled(message)
         elif message.method == "notifications/progress":
             self._progress(message)
-        try:
-            self.dispatcher.notice(self, message)
-        except Exception:
-            _log.exception("handling the notification %s failed", message.method)
+        guarded(f"handling the notification {message.method}", lambda: self.dispatcher.notice(self, message))
 
     def _cancelled(self, message: Notification) -> None:
         try:
             params = _decode_cancelled(message.params if message.params is not UNSET else b"{}")
-            key = _decode_key(params.requestId)
+            key = jsonrpc.id_key(bytes(params.requestId))
         except msgspec.MsgspecError:
             return  # "Invalid cancellation notifications SHOULD be ignored"
-        call = self.calls.get(key)
+        call = None if key is None else self.calls.get(key)
         # 1 and 1.0 or True are equal to Python, not to us; the key's type decides.
         if call is not None and type(call.key) is type(key):
             _log.debug("request %s cancelled by the peer: %s", key, params.reason)
@@ -325,11 +320,8 @@ class Connection:
         if entry is None or entry.on_progress is None:
             return
         # The deadline has moved away, if at all; the timer finds that out when it comes.
-        try:
-            told = entry.on_progress(params.progress, params.total, params.message)
-        except Exception:
-            _log.exception("on_progress failed")
-            return
+        tell_progress = entry.on_progress
+        told = guarded("on_progress", lambda: tell_progress(params.progress, params.total, params.message))
         if inspect.isawaitable(told):
             task = self.follow(told)
             entry.telling = entry.telling or set()
@@ -427,9 +419,16 @@ class Connection:
             if item.method == "initialize":
                 # "The initialize request MUST NOT be part of a JSON-RPC batch" (2025-03-26, basic/lifecycle)
                 return self._refusal(item.id, INVALID_REQUEST, "initialize must not be part of a batch")
-            return self._request(item)
+            return self._batched(item, self._request(item))
         self._unanswered(item)
         return None
+
+    def _batched(self, item: Request, answer: bytes | Call | None) -> bytes | Call | None:
+        if type(answer) is not Call or answer.peer.revision.batching:
+            return answer
+        # It brought its own metadata, of a revision without batches; a subscription would hold back all other answers.
+        answer.cancel("refused")
+        return self._refusal(item.id, INVALID_REQUEST, f"{answer.peer.revision} has no batches; send this by itself")
 
     def _no_batch(self, batch: Batch, frame: bytes) -> bytes | None:
         """Refuse a batch where the revision has none; what waits for an answer in it fails at once."""

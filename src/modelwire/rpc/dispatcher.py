@@ -7,7 +7,6 @@ in a table of routes and knows no method by name but the two that open a connect
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from modelwire.errors import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from modelwire.log import log as _log
 from modelwire.protocol import jsonrpc, wire
 from modelwire.protocol.jsonrpc import ErrorResponse, Notification, Request
 from modelwire.protocol.meta import RequestMeta, decode_request_meta
@@ -23,9 +23,6 @@ from modelwire.protocol.revisions import LATEST, REVISIONS, Revision
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import Connection
 from modelwire.rules.codes import code_for
-
-_log = logging.getLogger("modelwire")
-
 
 _OBJECT: Any = dict[str, Raw]
 
@@ -184,22 +181,38 @@ class Dispatcher:
 
 
 def error_frame(id_: bytes | None, error: RpcError, revision: Revision | None) -> bytes:
-    """Return the frame of an error answer.
+    """Return the frame of an error answer, whatever the error holds.
 
     An error that belongs to no id carries ``id: null`` where the revision's schema demands the member, else no id.
     """
     if id_ is None and revision is not None and revision.null_error_id:
         id_ = b"null"
-    code = error.code if revision is None else code_for(error, revision)
-    if code != error.code and code == INTERNAL_ERROR:
-        _log.warning("error code %d is reserved by the specification; %d was sent instead", error.code, code)
-    data = None
-    if error.data is not None:
-        try:
-            data = wire.encode(error.data, LATEST)
-        except wire.WireError as problem:
-            _log.warning("the data of an error could not be written and was left out: %s", problem)
-    return jsonrpc.encode_error(id_, code, error.message, data)
+    try:
+        return jsonrpc.encode_error(id_, _code(error, revision), str(error.message), _data(error))
+    except Exception:
+        _log.exception("an error could not be sent as it was raised")
+        return jsonrpc.encode_error(id_, INTERNAL_ERROR, "Internal error; the server's log says more")
+
+
+def _code(error: RpcError, revision: Revision | None) -> int:
+    code: Any = error.code
+    if type(code) is not int or not -(1 << 53) < code < 1 << 53:
+        _log.warning("an error code must be an integer, not %.80r; %d was sent instead", code, INTERNAL_ERROR)
+        return INTERNAL_ERROR
+    sent = code if revision is None else code_for(error, revision)
+    if sent != code and sent == INTERNAL_ERROR:
+        _log.warning("error code %d is reserved by the specification; %d was sent instead", code, sent)
+    return sent
+
+
+def _data(error: RpcError) -> bytes | None:
+    if error.data is None:
+        return None
+    try:
+        return wire.encode(error.data, LATEST)
+    except wire.WireError as problem:
+        _log.warning("the data of an error could not be written and was left out: %s", problem)
+        return None
 
 
 def _shown(error: BaseException, method: str) -> RpcError:

@@ -6,14 +6,13 @@ exception that it raises is logged and goes no further.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from modelwire.rpc.callbacks import guarded
+
 Direction = Literal["in", "out"]
 """Seen from the program that watches: ``in`` was received, ``out`` was sent."""
-
-_log = logging.getLogger("modelwire")
 
 
 class Observer:
@@ -32,7 +31,4 @@ class Observer:
 def tell(observers: Sequence[Observer], what: Callable[[Observer], None]) -> None:
     """Tell every observer; one that fails is logged and costs the others nothing."""
     for observer in observers:
-        try:
-            what(observer)
-        except Exception:
-            _log.exception("an observer failed: %r", observer)
+        guarded(f"the observer {type(observer).__name__}", lambda: what(observer))  # noqa: B023 - called at once

@@ -6,11 +6,11 @@ This is the only place where tasks of requests start. It knows nothing of what t
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from modelwire.errors import ConnectionLost, FrameTooLarge
+from modelwire.log import log as _log
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall, Connection
 from modelwire.rpc.dispatcher import Dispatcher
@@ -18,14 +18,10 @@ from modelwire.rpc.message_stream import EagerStream, MessageStream
 from modelwire.rpc.observer import Observer
 from modelwire.rules.session import Session
 
-_log = logging.getLogger("modelwire")
-
 HIGH_WATER = 1 << 20
 """Bytes waiting to be sent above which whoever answers waits."""
 READ_PAUSE = 1 << 26
-"""Bytes waiting to be sent above which nothing more is read."""
-MAX_BACKLOG = 1 << 28
-"""Bytes waiting to be sent above which the peer counts as gone."""
+"""Bytes waiting to be sent above which nothing more is read: what waits is then bounded by the open requests."""
 
 
 class Link:
@@ -115,12 +111,31 @@ class Link:
         return task
 
     async def _answer_batch(self, batch: BatchCall) -> None:
+        """Send the array once each call is answered or cancelled; a handler that will not stop holds up nobody."""
         # A later item of the batch, or what arrived with it, may have cancelled some of them already.
-        started = [self._start(call) for call in batch.calls if not call.cancelled]
-        if started:
-            await asyncio.wait(started)
+        calls = [call for call in batch.calls if not call.cancelled]
+        settled = [self._settled(call) for call in calls]
+        for call in calls:
+            self._start(call)
+        if settled:
+            await asyncio.wait(settled)
         if batch.frame is not None:
             self.connection.post(batch.frame)
+
+    def _settled(self, call: Call) -> asyncio.Future[None]:
+        """Return a future that is done once a call of a batch is answered or cancelled."""
+        settled: asyncio.Future[None] = self.connection.loop.create_future()
+        deliver = call.deliver
+
+        def done(frame: bytes | None = None) -> None:
+            if frame is not None and deliver is not None:
+                deliver(frame)
+            if not settled.done():
+                settled.set_result(None)
+
+        call.deliver = done
+        call.on_cancel(done)
+        return settled
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
@@ -139,9 +154,6 @@ class Link:
             self._writer = asyncio.create_task(self._write())
         elif self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
-        if self.backlog > MAX_BACKLOG:
-            self.stopping = True
-            self.connection.end(ConnectionLost(f"the peer stopped reading: {self.backlog} bytes wait to be sent"))
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()

@@ -5,7 +5,6 @@ Every method may be called from any thread, returns at once, and does nothing on
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from modelwire.errors import ConfigError, ProtocolViolation
+from modelwire.log import log as _log
 from modelwire.protocol import wire
 from modelwire.protocol.jsonrpc import IdKey
 from modelwire.protocol.methods import METHODS
@@ -29,7 +29,6 @@ from modelwire.protocol.types import (
 from modelwire.rpc.call import Call
 from modelwire.rules.session import Peer
 
-_log = logging.getLogger("modelwire")
 _SEVERITY = {level: rank for rank, level in enumerate(LOGGING_LEVELS)}
 
 

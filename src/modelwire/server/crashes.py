@@ -5,13 +5,11 @@ The peer is told nothing of it. This file only writes to the log.
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from types import TracebackType
 
 from modelwire.errors import PeerError
-
-_log = logging.getLogger("modelwire")
+from modelwire.log import log as _log
 
 _OURS = str(Path(__file__).parent.parent)
 

@@ -6,15 +6,14 @@ Server-side features meet here and nowhere else. Nothing in this file knows a tr
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
 from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
 
 from modelwire.errors import ConfigError
+from modelwire.log import log as _log
 from modelwire.protocol import jsonrpc, wire
 from modelwire.protocol import types as t
 from modelwire.protocol.jsonrpc import Notification
@@ -32,8 +31,7 @@ from modelwire.server.registry import Registry
 from modelwire.server.resources import ResourceEntry, Resources, TemplateEntry
 from modelwire.server.subscriptions import Hub, Listeners, Subscriber, session_subscriber, subscribe, unsubscribe
 from modelwire.server.tools import ToolEntry, Tools, positional_count
-
-_log = logging.getLogger("modelwire")
+from modelwire.server.workers import WorkerPool
 
 _INITIALIZED = frozenset({"notifications/initialized", "initialized"})
 """The second is what diagrams abbreviate the first to, and what people then type."""
@@ -217,7 +215,7 @@ class Features:
                 for frame in self._announcements(name):
                     connection.post(frame)
 
-    def add_method(self, name: str, function: Callable[..., Any], pool: Executor) -> None:
+    def add_method(self, name: str, function: Callable[..., Any], pool: WorkerPool) -> None:
         """Register who answers a method, or takes in a notification; a sync function runs in the pool."""
         takes = positional_count(function, 2)
         threads = threads_for(function, pool)

@@ -9,13 +9,13 @@ import asyncio
 import contextvars
 import inspect
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
 from typing import Any
 
 from modelwire.errors import ConfigError
 from modelwire.rpc.call import Call
 from modelwire.server.context import Context
 from modelwire.server.signature import Signature, called
+from modelwire.server.workers import Job, WorkerPool
 
 
 class Function:
@@ -32,7 +32,13 @@ class Function:
     __slots__ = ("_context", "_direct", "function", "inline", "pool", "signature", "timeout")
 
     def __init__(
-        self, function: Callable[..., Any], signature: Signature, pool: Executor, *, inline: bool, timeout: float | None
+        self,
+        function: Callable[..., Any],
+        signature: Signature,
+        pool: WorkerPool,
+        *,
+        inline: bool,
+        timeout: float | None,
     ) -> None:
         if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"timeout must be a number of seconds above 0, not {timeout!r}")
@@ -67,12 +73,12 @@ class Function:
         return list(result) if self.signature.is_generator else result
 
 
-def threads_for(function: Callable[..., Any], pool: Executor | None) -> Executor | None:
+def threads_for(function: Callable[..., Any], pool: WorkerPool | None) -> WorkerPool | None:
     """Return the pool that a function belongs into, or None for an async one, which runs on the loop."""
     return None if inspect.iscoroutinefunction(called(function)) else pool
 
 
-async def run_sync(function: Callable[[], Any], pool: Executor | None) -> Any:
+async def run_sync(function: Callable[[], Any], pool: WorkerPool | None) -> Any:
     """Call a sync function in a thread that sees the context variables of the request; without a pool, here.
 
     What it returns may be something to await: a sync wrapper around an async function is a sync function.
@@ -94,7 +100,12 @@ async def run_sync(function: Callable[[], Any], pool: Executor | None) -> Any:
         result = run()
     else:
         here = contextvars.copy_context()
-        result = await asyncio.get_running_loop().run_in_executor(pool, lambda: here.run(run))
+        job = Job(pool, run)
+        try:
+            result = await asyncio.get_running_loop().run_in_executor(pool, here.run, job)
+        except asyncio.CancelledError:
+            pool.give_up(job)
+            raise
     return await result if inspect.isawaitable(result) else result
 
 

@@ -5,20 +5,18 @@ Everything here is answered at once, in the order of arrival, because what comes
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.methods import METHODS, Method
 from modelwire.rpc.call import Call
 from modelwire.rpc.dispatcher import Route
 from modelwire.rules.session import per_request_revisions
-
-_log = logging.getLogger("modelwire")
 
 SHUTDOWN = Method("shutdown", t.RequestParams, t.Result, "client", until="2025-11-25")
 """In no revision: it comes from the Language Server Protocol. Tutorials teach it, so clients send it."""

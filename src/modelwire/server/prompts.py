@@ -6,7 +6,6 @@ On the wire every argument of a prompt is a string; the function's own types tak
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from modelwire.server.registry import Registry
 from modelwire.server.resources import Resources, guarded
 from modelwire.server.signature import ArgumentErrors
 from modelwire.server.tools import unknown
+from modelwire.server.workers import WorkerPool
 
 MAX_VALUES = 100
 """How many suggestions one answer may hold ("Array of completion values, maximum 100 items")."""
@@ -120,7 +120,7 @@ def _result(value: Any) -> t.CompleteResult:
 
 
 async def suggest(
-    function: Callable[..., Any], call: Call, takes: frozenset[str], context: Any, pool: Executor | None
+    function: Callable[..., Any], call: Call, takes: frozenset[str], context: Any, pool: WorkerPool | None
 ) -> Any:
     """Call a completer with what has been typed, and whatever else it takes by name.
 

@@ -32,7 +32,8 @@ from modelwire.server.functions import Expired, Function
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ArgumentErrors
 
-_SEGMENTS = re.compile(r"[/\\]")
+_SLASH = re.compile(r"[/\\]")
+_EXPRESSION = re.compile(r"\{([+#./;?&]?)([^}]*)\}")
 
 
 class ResourceEntry:
@@ -48,12 +49,45 @@ class ResourceEntry:
 class TemplateEntry:
     """One registered family of resources."""
 
-    __slots__ = ("function", "pattern", "template")
+    __slots__ = ("_rooted", "_segments", "function", "pattern", "template")
 
     def __init__(self, template: t.ResourceTemplate, pattern: UriTemplate, function: Function) -> None:
         self.template = template
         self.pattern = pattern
         self.function = function
+        self._segments: set[str] = set()
+        """Variables that stand for one segment of a path each: no slash may be smuggled into them as ``%2F``."""
+        self._rooted: set[str] = set()
+        """Variables that stand behind a slash: they may not begin with another, which would make them absolute."""
+        for expression in _EXPRESSION.finditer(template.uri_template):
+            operator, names = expression.groups()
+            before = template.uri_template[: expression.start()]
+            variables = {name.split("*")[0].split(":")[0].strip() for name in names.split(",")}
+            if operator in ("", ".", "/"):
+                self._segments |= variables
+            elif operator == "+" and before.endswith("/") and not before.endswith("://"):
+                self._rooted |= variables
+
+    def match(self, uri: str) -> dict[str, Any] | None:
+        """Return the variables' values; None when the URI is not of this family, or climbs out of its place."""
+        values = self.pattern.match(uri)
+        if values is None or any(self._leaves(name, item) for name, value in values.items() for item in _items(value)):
+            return None
+        return values
+
+    def _leaves(self, name: str, item: str) -> bool:
+        return (
+            "\0" in item
+            or any(part in (".", "..") for part in _SLASH.split(item))
+            or (name in self._segments and _SLASH.search(item) is not None)
+            or (name in self._rooted and item[:1] in ("/", "\\"))
+        )
+
+
+def _items(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    return [value] if isinstance(value, str) else list(value)
 
 
 class Resources:
@@ -119,8 +153,8 @@ class Resources:
         if entry is not None:
             return await _read(call, uri, entry.function, None, entry.resource.mime_type)
         for family in self.templates:
-            values = family.pattern.match(uri)
-            if values is not None and not any(_climbs(value) for value in values.values()):
+            values = family.match(uri)
+            if values is not None:
                 return await _read(call, uri, family.function, values, family.template.mime_type)
         raise NotFound(unknown_uri(uri, self.fixed.keys()), uri=uri)
 
@@ -129,14 +163,6 @@ def unknown_uri(uri: str, known: list[str]) -> str:
     """Return the message for a URI that names nothing, with the nearest one that does."""
     near = difflib.get_close_matches(uri, known, n=1, cutoff=0.6) if len(uri) <= 1000 else []
     return f"Resource not found: {uri[:200]}" + (f". Did you mean {near[0]}?" if near else "")
-
-
-def _climbs(value: Any) -> bool:
-    """Whether a template's value could lead out of the folder that the template means."""
-    if isinstance(value, str):
-        return "\0" in value or any(part in (".", "..") for part in _SEGMENTS.split(value))
-    items: Any = [*value, *value.values()] if isinstance(value, dict) else value
-    return any(_climbs(item) for item in items)
 
 
 async def _read(call: Call, uri: str, function: Function, values: dict[str, Any] | None, mime_type: str | None) -> Any:

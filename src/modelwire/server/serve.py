@@ -6,7 +6,7 @@ Signals, the end of input, and the order of the end are decided here. What is se
 from __future__ import annotations
 
 import asyncio
-import logging
+import contextlib
 import os
 import signal
 import sys
@@ -16,6 +16,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from modelwire.errors import ConfigError, ConnectionLost
+from modelwire.log import log as _log
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall, Connection
 from modelwire.rpc.message_stream import MessageStream
@@ -23,8 +24,6 @@ from modelwire.rpc.stream import Link
 
 if TYPE_CHECKING:
     from modelwire.server.server import Server
-
-_log = logging.getLogger("modelwire")
 
 DRAIN = 5.0
 """Seconds that accepted requests may take to finish once the client has closed its side."""
@@ -130,9 +129,33 @@ async def _main(server: Server, endpoint: Any) -> bool:
         except asyncio.CancelledError:
             serving.cancel()
             await asyncio.wait([serving])
+        await _end_the_rest(130 if signals.interrupted else 0 if serving.cancelled() or not serving.exception() else 1)
     if not serving.cancelled():
         serving.result()
     return signals.interrupted
+
+
+async def _end_the_rest(status: int) -> None:
+    """Cancel what still runs. A handler that ignores that, again and again, does not keep the process alive.
+
+    "Servers SHOULD exit promptly when their standard input is closed" (basic/transports/stdio), and the end of an event
+    loop would wait for such a handler for ever.
+    """
+    rest = asyncio.all_tasks() - {cast("asyncio.Task[Any]", asyncio.current_task())}
+    for task in rest:
+        task.cancel()
+    if not rest:
+        return
+    _, stuck = await asyncio.wait(rest, timeout=STOP)
+    if stuck:
+        names = ", ".join(sorted(task.get_name() for task in stuck))
+        _log.error(
+            "%d tasks do not end although they are cancelled (%s); the process ends without them", len(stuck), names
+        )
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        os._exit(status)
 
 
 class _Signals:

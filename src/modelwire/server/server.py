@@ -7,7 +7,6 @@ This file holds the public methods and hands the work to the features beside it.
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
@@ -31,8 +30,6 @@ from modelwire.server.signature import compile_signature, description, tool_name
 from modelwire.server.workers import WorkerPool
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_log = logging.getLogger("modelwire")
 
 
 class Server:

@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import difflib
 import inspect
-import logging
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from modelwire.errors import INVALID_PARAMS, PeerError, RpcError, ToolError
+from modelwire.log import log as _log
 from modelwire.protocol import structured, wire
 from modelwire.protocol.revisions import LATEST
 from modelwire.protocol.types import CallToolResult, InputRequiredResult, TextContent, Tool
@@ -30,8 +29,7 @@ from modelwire.server.functions import Expired, Function, run_sync, threads_for,
 from modelwire.server.given_schema import argument_validator
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ResultError
-
-_log = logging.getLogger("modelwire")
+from modelwire.server.workers import WorkerPool
 
 ToolHandler = Callable[..., Any]
 """A low-level handler: ``handler(arguments: dict, ctx: Context)``, sync or async, that returns anything a tool may."""
@@ -142,7 +140,7 @@ class Tools:
         self.registry.add(tool.name, ToolEntry(tool, run, finish))
 
     def add_handler(
-        self, tool: Tool, handler: ToolHandler, timeout: float | None = None, pool: Executor | None = None
+        self, tool: Tool, handler: ToolHandler, timeout: float | None = None, pool: WorkerPool | None = None
     ) -> None:
         """Register a handler of the low level, which gets the arguments as they came.
 

@@ -12,8 +12,13 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, ParamSpec, TypeVar
 
+from modelwire.log import log as _log
+
 P = ParamSpec("P")
 T = TypeVar("T")
+
+GIVEN_UP = 8
+"""How many times its size a pool may grow while cancelled functions run on."""
 
 
 class WorkerPool(Executor):
@@ -28,26 +33,53 @@ class WorkerPool(Executor):
         self._work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
-        self._idle = 0
+        self._open = 0
+        """Functions that were submitted and have not returned."""
+        self._given_up = 0
+        """Those among them that run although nobody waits for them any more."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Have ``fn`` called in one of the threads."""
         future: Future[T] = Future()
         with self._lock:
+            self._open += 1
             self._work.put((future, lambda: fn(*args, **kwargs)))
-            if self._idle:
-                self._idle -= 1
-            elif self._threads < self._size:
-                self._threads += 1
-                threading.Thread(target=self._run, name=f"modelwire-worker-{self._threads}", daemon=True).start()
+            self._grow()
         return future
+
+    def give_up(self, job: Job) -> None:
+        """Stop waiting for a function; if it runs and cannot be stopped, another thread takes its place.
+
+        Otherwise a few functions that never return would keep all others from ever being called.
+        """
+        with self._lock:
+            if not job.running:
+                return
+            if self._given_up >= self._size * GIVEN_UP:
+                _log.warning("%d sync functions run on although they were cancelled; others wait", self._given_up)
+                return
+            job.given_up = True
+            self._given_up += 1
+            self._grow()
+
+    def returned(self, job: Job) -> None:
+        """Take note that a function has come to its end after all."""
+        with self._lock:
+            job.running = False
+            if job.given_up:
+                self._given_up -= 1
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Let each thread end after its current function. Nothing is waited for: see the top of the file."""
         with self._lock:
             for _ in range(self._threads):
                 self._work.put(None)
-            self._threads = self._idle = 0
+            self._threads = 0
+
+    def _grow(self) -> None:
+        while self._threads < min(self._open, self._size + self._given_up):
+            self._threads += 1
+            threading.Thread(target=self._run, name=f"modelwire-worker-{self._threads}", daemon=True).start()
 
     def _run(self) -> None:
         while True:
@@ -59,7 +91,7 @@ class WorkerPool(Executor):
                 _complete(future, call)
             del item, future, call  # a waiting thread must not keep the last result alive
             with self._lock:
-                self._idle += 1
+                self._open -= 1
 
 
 def _complete(future: Future[Any], call: Callable[[], Any]) -> None:
@@ -69,3 +101,27 @@ def _complete(future: Future[Any], call: Callable[[], Any]) -> None:
         future.set_exception(error)
     else:
         future.set_result(result)
+
+
+class Job:
+    """A function on its way through a pool, so that it can be given up.
+
+    Args:
+        pool: The pool that it is for.
+        function: The function.
+    """
+
+    __slots__ = ("_function", "_pool", "given_up", "running")
+
+    def __init__(self, pool: WorkerPool, function: Callable[[], Any]) -> None:
+        self._pool = pool
+        self._function = function
+        self.running = False
+        self.given_up = False
+
+    def __call__(self) -> Any:
+        self.running = True
+        try:
+            return self._function()
+        finally:
+            self._pool.returned(self)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import codecs
 import io
-import logging
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from modelwire.log import log as _log
 from modelwire.rpc.observer import Observer, tell
 from modelwire.transports import forks
 
@@ -21,8 +21,6 @@ TAIL_BYTES = 64 * 1024
 _READ_SIZE = 64 * 1024
 _DRAIN_READS = 16
 """A child that has ended left at most a pipe's worth; its own children may go on writing for ever."""
-
-_log = logging.getLogger("modelwire")
 
 
 class Writable(Protocol):

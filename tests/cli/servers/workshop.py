@@ -40,6 +40,16 @@ def fail() -> str:
 
 
 @server.tool
+def crash(depth: int = 20) -> str:
+    """Two functions in turn, so that the traceback is long: repeated lines would be left out of it."""
+    return deeper(depth) if depth else str({}["boom"])
+
+
+def deeper(depth: int) -> str:
+    return crash(depth - 1)
+
+
+@server.tool
 async def steps(count: int, ctx: Context, witness: str | None = None) -> str:
     """Goes on for ever after its steps if there is a witness: a file that learns why it was cancelled."""
     for step in range(1, count + 1):

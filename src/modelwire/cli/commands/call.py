@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from modelwire.cli.failures import FAILED, OK, Failure
+from modelwire.cli.failures import OK, failure_of
 from modelwire.cli.parsing import EXIT_CODES, TARGET_HELP, Parser, add_client_options, add_target, seconds
 
 if TYPE_CHECKING:
@@ -36,9 +36,11 @@ def run(args: Namespace) -> int:
     from modelwire.cli.arguments import parse_word, typed_arguments
     from modelwire.cli.output import Output
     from modelwire.cli.progress import ProgressLine
+    from modelwire.cli.refusals import blamed, tool_failure, tool_faults
     from modelwire.cli.rendering import result_text
     from modelwire.cli.session import converse
     from modelwire.cli.waiting import find_tool
+    from modelwire.errors import RpcError
 
     words = [parse_word(word) for word in args.arguments]
     output = Output(as_json=args.json)
@@ -46,14 +48,17 @@ def run(args: Namespace) -> int:
     async def work(client: Client) -> int:
         tool = await find_tool(client, args.tool, args.wait)
         arguments = typed_arguments(words, tool.input_schema)
-        with ProgressLine(plain=args.verbose, silent=args.wire) as line:
-            result = await client.call_tool(args.tool, arguments, on_progress=line.show)
+        try:
+            with ProgressLine(plain=args.verbose, silent=args.wire) as line:
+                result = await client.call_tool(args.tool, arguments, on_progress=line.show)
+        except RpcError as error:
+            raise blamed(failure_of(error), tool_faults(tool, arguments)) from None
         if output.is_json:
             output.value(result)
         elif not result.is_error:
             output.text(result_text(result))
         if result.is_error:
-            raise Failure(FAILED, "tool-error", f"the tool {args.tool!r} failed: {result_text(result)}")
+            raise blamed(tool_failure(args.tool, result_text(result)), tool_faults(tool, arguments))
         return OK
 
     return converse(args, work)

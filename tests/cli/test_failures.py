@@ -1,0 +1,43 @@
+"""What a failure shows of the server's stderr."""
+
+from __future__ import annotations
+
+from modelwire.cli.failures import FAILED, STDERR_LINES, TRACEBACK, Failure, stderr_end
+
+
+def lines(count: int, word: str = "line") -> list[str]:
+    return [f"{word} {number}" for number in range(count)]
+
+
+def test_a_short_stderr_is_shown_whole() -> None:
+    assert stderr_end("\n".join(lines(STDERR_LINES)) + "\n\n") == lines(STDERR_LINES)
+    assert stderr_end("") == []
+
+
+def test_of_a_long_one_the_last_lines_are_shown_and_the_others_counted() -> None:
+    assert stderr_end("\n".join(lines(STDERR_LINES + 1))) == ["… (1 line above)", *lines(STDERR_LINES + 1)[1:]]
+    assert stderr_end("\n".join(lines(STDERR_LINES + 7)))[0] == "… (7 lines above)"
+
+
+def test_of_a_long_traceback_the_line_that_says_what_failed_stays() -> None:
+    deep = lines(100, "  frame")
+    shown = stderr_end("\n".join([*lines(3), "tool 'crash' failed", TRACEBACK, *deep, "KeyError: 'boom'"]))
+    assert shown[:4] == ["… (3 lines above)", "tool 'crash' failed", TRACEBACK, "… (83 lines left out)"]
+    assert shown[4:] == [*deep[83:], "KeyError: 'boom'"]
+
+
+def test_an_error_that_followed_from_another_begins_with_the_other() -> None:
+    said = ["tool 'crash' failed", TRACEBACK, *lines(30), "KeyError: 1", "", "During handling", "", TRACEBACK, "end"]
+    assert stderr_end("\n".join(said))[:2] == ["tool 'crash' failed", TRACEBACK]
+
+
+def test_a_traceback_that_fits_is_shown_with_what_came_before_it() -> None:
+    said = [*lines(STDERR_LINES), "tool 'crash' failed", TRACEBACK, "KeyError: 1"]
+    assert stderr_end("\n".join(said)) == ["… (3 lines above)", *said[3:]]
+
+
+def test_both_forms_of_a_failure_show_the_same_of_it() -> None:
+    failure = Failure(FAILED, "tool-error", "no", stderr="\n".join(lines(30)))
+    assert "\n  … (10 lines above)\n  line 10\n" in failure.as_text()
+    assert "line 10\\nline 11" in failure.as_json()
+    assert "line 9" not in failure.as_json()
