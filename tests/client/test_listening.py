@@ -161,6 +161,25 @@ async def test_a_hint_counts_as_what_it_means_and_the_client_lists_again(
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
+@pytest.mark.parametrize("hint", [hint for hint, _ in HINTS])
+async def test_after_a_hint_the_client_lists_again_by_itself_what_it_has_listed(revision: str, hint: str) -> None:
+    """A burst is one listing; what was never listed is not listed now; the hint's own list is not believed."""
+    kind = "tools" if hint == "tools/list" else "resources"
+    first = {"name": "a", "inputSchema": {"type": "object"}} if kind == "tools" else {"name": "a", "uri": "x://a"}
+    async with talking(revision, {"tools": {}, "resources": {}}) as (client, fake):
+        await fake.notify(hint, {kind: [{**first, "name": "evil"}]})
+        listing = asyncio.create_task(client.list_tools() if kind == "tools" else client.list_resources())
+        await fake.result(await fake.expect(f"{kind}/list"), {kind: [first]})
+        await listing
+        for _ in range(3):
+            await fake.notify(hint, {kind: [{**first, "name": "evil"}]})
+        await fake.result(await fake.expect(f"{kind}/list"), {kind: [first, {**first, "name": "b", "uri": "x://b"}]})
+        await Clock().turn()
+        known = client.tools if kind == "tools" else client.resources
+        assert [item.name for item in known or ()] == ["a", "b"]
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_the_same_names_as_requests_are_refused_and_no_hint(revision: str) -> None:
     async with talking(revision) as (client, fake), Told(client, fake, tools=True) as told:
         assert (await fake.ask(1, "tools/list"))["error"]["code"] == -32601

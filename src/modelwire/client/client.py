@@ -6,8 +6,9 @@ in `modelwire.client.connect`, what servers tell unasked in `modelwire.client.he
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, cast, overload
 
@@ -117,6 +118,12 @@ class Client:
         self._polite = polite_shutdown
         self._capabilities = capabilities or t.ClientCapabilities()
         self._hearing = Hearing(on_log, on_notification)
+        self._hearing.on_hint = self._list_again
+        self.tools: list[t.Tool] | None = None
+        """The tools as last listed, by `list_tools` or, after a tutorial's announcement, by the client itself."""
+        self.resources: list[t.Resource] | None = None
+        """The resources as last listed, likewise."""
+        self._stale: set[str] = set()
         self._conversation = Conversation(
             Target(
                 target,
@@ -216,11 +223,13 @@ class Client:
         Raises:
             ProtocolViolation: A cursor repeats, or there are more than 1000 pages.
         """
-        return [structured.unwrap_tool(tool) for tool in await self._list("tools/list", "tools", timeout)]
+        self.tools = [structured.unwrap_tool(tool) for tool in await self._list("tools/list", "tools", timeout)]
+        return list(self.tools)
 
     async def list_resources(self, *, timeout: float | None = _DEFAULT) -> list[t.Resource]:
         """Return every resource, following pages; empty when the server has none to list. See `list_tools`."""
-        return await self._list("resources/list", "resources", timeout)
+        self.resources = await self._list("resources/list", "resources", timeout)
+        return list(self.resources)
 
     async def list_resource_templates(self, *, timeout: float | None = _DEFAULT) -> list[t.ResourceTemplate]:
         """Return every resource template, following pages. See `list_tools`."""
@@ -480,6 +489,19 @@ class Client:
         return Listening(self._conversation, self._hearing, wanted, self.timeout)
 
     # ------------------------------------------------------------------ inside
+
+    def _list_again(self, name: str) -> Awaitable[None] | None:
+        """List again what a server announced in a tutorial's way; a burst is one listing more, not many."""
+        listed = self.tools if name == "tools" else self.resources
+        if listed is None or name in self._stale or not self.revision.handshake:
+            return None
+        self._stale.add(name)
+        return self._listed_again(name)
+
+    async def _listed_again(self, name: str) -> None:
+        await asyncio.sleep(0)  # the rest of the burst
+        self._stale.discard(name)
+        await (self.list_tools() if name == "tools" else self.list_resources())
 
     async def _typed(
         self,

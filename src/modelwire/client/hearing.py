@@ -6,7 +6,7 @@ One listener or callback that fails is logged, and costs the others nothing.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import msgspec
@@ -26,6 +26,10 @@ OnLog: TypeAlias = Callable[[t.LoggingMessageNotificationParams], Any]
 OnNotification: TypeAlias = Callable[[str, dict[str, Any]], Any]
 
 
+HINTS: dict[str, str] = {"tools/list": "tools", "resources/list": "resources", "notifications/root": "resources"}
+"""Notifications that are in no revision, and the list that they say has changed. Their params are not trusted."""
+
+
 class Hearing:
     """Takes in the notifications of one client.
 
@@ -38,6 +42,8 @@ class Hearing:
         self._on_log = on_log
         self._on_notification = on_notification
         self.listenings: set[Listening] = set()
+        self.on_hint: Callable[[str], Awaitable[None] | None] | None = None
+        """Called with "tools" or "resources" when a server announces a list in a way that only tutorials teach."""
         self.subscribed: set[str] = set()
         """The URIs that the user subscribed to by hand; no `Listening` takes them back."""
 
@@ -49,6 +55,9 @@ class Hearing:
     def hear(self, connection: Connection, notification: Notification) -> None:
         """Hand a notification on."""
         params = Raw(b"{}") if notification.params is UNSET else notification.params
+        hinted = HINTS.get(notification.method)
+        if hinted is not None and self.on_hint is not None:
+            _tell(connection, self.on_hint(hinted))
         for listening in list(self.listenings):
             _guarded(notification.method, lambda listening=listening: listening.hear(notification.method, params))
         if notification.method == "notifications/message" and self._on_log is not None:

@@ -94,6 +94,8 @@ class Dispatcher:
         self.notice = notice
         self.server_info = server_info
         self._stray_error = stray_error
+        self.contains_interrupts = False
+        """Whether a handler's KeyboardInterrupt is a failure like any other, since Ctrl-C arrives in another way."""
         self._metas: dict[bytes, RequestMeta] = {}
 
     def admit(self, connection: Connection, request: Request) -> Call | bytes:
@@ -170,7 +172,7 @@ class Dispatcher:
         call.answered(frame)
 
     def _failure(self, call: Call, error: BaseException) -> bytes:
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt) and not self.contains_interrupts:
             raise error
         return error_frame(call.id, _shown(error, call.method.name), call.peer.revision)
 

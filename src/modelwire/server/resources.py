@@ -194,7 +194,9 @@ async def guarded(call: Call, what: str, running: Any) -> Any:
             raise
         log_crash(f"{what} was cancelled from inside", error)
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) or (isinstance(error, RpcError) and not isinstance(error, PeerError)):
+        if isinstance(error, RpcError) and not isinstance(error, PeerError):
+            raise
+        if isinstance(error, KeyboardInterrupt) and not call.connection.dispatcher.contains_interrupts:
             raise
         if isinstance(error, ToolError):  # only tools have isError; its words are meant for the client all the same
             raise RpcError(INTERNAL_ERROR, error.message) from None

@@ -1,18 +1,15 @@
-"""Serving a `Server`: over stdio or any message stream, for a whole program or inside a running loop.
+"""Serving a `Server`: over stdio or any message stream, inside a running event loop.
 
-Signals, the end of input, and the order of the end are decided here. What is served is not.
+The end of input and the order of the end are decided here; a whole program's signals in `modelwire.server.program`.
+What is served is not.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import signal
 import sys
-import threading
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from modelwire.errors import ConfigError, ConnectionLost
@@ -27,8 +24,8 @@ if TYPE_CHECKING:
 
 DRAIN = 5.0
 """Seconds that accepted requests may take to finish once the client has closed its side."""
-STOP = 1.0
-"""The same after a signal."""
+STOP = 0.25
+"""The same when the serving is cancelled, as a signal does."""
 
 
 async def serve(server: Server, endpoint: Any = None) -> None:
@@ -102,97 +99,6 @@ def _greet(server: Server) -> None:
         "Ctrl-D ends the input, Ctrl-C the server. A client starts it by itself: give it this command.\n"
     )
     sys.stderr.flush()
-
-
-def run(server: Server, endpoint: Any = None) -> None:
-    """Serve as a whole program: its own event loop, its own answer to SIGINT and SIGTERM."""
-    if _loop_runs():
-        raise ConfigError("server.run() starts an event loop, and one runs here already: await server.serve() instead")
-    interrupted = asyncio.run(_main(server, endpoint))
-    if interrupted:
-        sys.exit(130)
-
-
-def _loop_runs() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-async def _main(server: Server, endpoint: Any) -> bool:
-    serving = asyncio.ensure_future(serve(server, endpoint))
-    with _Signals(asyncio.get_running_loop(), serving.cancel) as signals:
-        try:
-            await asyncio.wait([serving])
-        except asyncio.CancelledError:
-            serving.cancel()
-            await asyncio.wait([serving])
-        await _end_the_rest(130 if signals.interrupted else 0 if serving.cancelled() or not serving.exception() else 1)
-    if not serving.cancelled():
-        serving.result()
-    return signals.interrupted
-
-
-async def _end_the_rest(status: int) -> None:
-    """Cancel what still runs. A handler that ignores that, again and again, does not keep the process alive.
-
-    "Servers SHOULD exit promptly when their standard input is closed" (basic/transports/stdio), and the end of an event
-    loop would wait for such a handler for ever.
-    """
-    rest = asyncio.all_tasks() - {cast("asyncio.Task[Any]", asyncio.current_task())}
-    for task in rest:
-        task.cancel()
-    if not rest:
-        return
-    _, stuck = await asyncio.wait(rest, timeout=STOP)
-    if stuck:
-        names = ", ".join(sorted(task.get_name() for task in stuck))
-        _log.error(
-            "%d tasks do not end although they are cancelled (%s); the process ends without them", len(stuck), names
-        )
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):
-                stream.flush()
-        os._exit(status)
-
-
-class _Signals:
-    """One SIGINT or SIGTERM ends the serving in order; a second one at once."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], Any]) -> None:
-        self.interrupted = False
-        self._loop = loop
-        self._stop = stop
-        self._stopping = False
-        self._process = os.getpid()
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> _Signals:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        self.interrupted = self.interrupted or number == signal.SIGINT
-        # A forked child, such as a worker of multiprocessing, has got this handler too; the signal is to end it.
-        forked = os.getpid() != self._process
-        if forked or self._stopping:
-            # Something holds the event loop; there is nobody left to end things in order.
-            if not forked:
-                sys.stderr.flush()
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        self._stopping = True
-        self._loop.call_soon_threadsafe(self._stop)
 
 
 class Serving:

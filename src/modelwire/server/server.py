@@ -24,8 +24,9 @@ from modelwire.server import contents
 from modelwire.server.context import Context
 from modelwire.server.features import Features
 from modelwire.server.functions import Function, threads_for
+from modelwire.server.program import run
 from modelwire.server.prompts import suggest
-from modelwire.server.serve import ServerSession, Serving, run, serve
+from modelwire.server.serve import ServerSession, Serving, serve
 from modelwire.server.signature import compile_signature, description, tool_name
 from modelwire.server.workers import WorkerPool
 

@@ -64,7 +64,7 @@ class ToolEntry:
                 raise
             return self._crashed("was cancelled from inside", error)
         except BaseException as error:
-            return self._failed(error)
+            return self._failed(call, error)
 
     def _encoded(self, call: Call, result: Any) -> bytes:
         revision = call.peer.revision
@@ -72,7 +72,7 @@ class ToolEntry:
             result = structured.wrap_result(result)
         return wire.encode_result(result, call.method, revision, call.connection.dispatcher.server_info)
 
-    def _failed(self, error: BaseException) -> CallToolResult:
+    def _failed(self, call: Call, error: BaseException) -> CallToolResult:
         if isinstance(error, ToolError):
             return failure(error)
         if isinstance(error, Expired):
@@ -83,7 +83,9 @@ class ToolEntry:
                 ToolError(f"The tool {self.tool.name!r} returned something it should not have; its log says more.")
             )
         # A PeerError is another server's answer to the tool's own client, and not our answer to this one.
-        if isinstance(error, KeyboardInterrupt) or (isinstance(error, RpcError) and not isinstance(error, PeerError)):
+        if isinstance(error, RpcError) and not isinstance(error, PeerError):
+            raise error
+        if isinstance(error, KeyboardInterrupt) and not call.connection.dispatcher.contains_interrupts:
             raise error
         return self._crashed("failed", error)
 
