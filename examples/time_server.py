@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import difflib
+import io
 import math
 import sys
 import zoneinfo
@@ -45,9 +46,11 @@ class EchoLater(Observer):
 
     def frame(self, direction: Literal["in", "out"], frame: bytes) -> None:
         if self._timer is None:
+            say_started()
             self._timer = asyncio.get_running_loop().call_later(self.seconds, add_echo)
 
 
+started: list[bool] = []
 echo_later = EchoLater(5.0)
 server = Server(
     "mcp-time-server",
@@ -210,6 +213,15 @@ def seconds(text: str) -> float:
     return value
 
 
+def say_started() -> None:
+    """Say on stderr, once, that the server runs: at its start, or with the first message where `main` is not run."""
+    if not started:
+        started.append(True)
+        if isinstance(sys.stderr, io.TextIOWrapper):
+            sys.stderr.reconfigure(encoding="utf-8")  # whatever the locale says
+        print("MCP 时间服务器已启动，通过 STDIO 通信。", file=sys.stderr, flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(description="MCP 时间服务器，通过 STDIO 通信")
     parser.add_argument(
@@ -224,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     echo_later.seconds = options.echo_after
     server.announce_lists = options.announce_lists
     note("服务器启动")
-    print("MCP 时间服务器已启动，通过 STDIO 通信。", file=sys.stderr, flush=True)
+    say_started()
     try:
         server.run()
     except Exception as error:

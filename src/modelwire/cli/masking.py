@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Raw
 
-_WORDS = rb"passw|passphrase|passcode|token|secret|authoriz|api[-_ ]?key|private[-_ ]?key|credential|bearer"
+_WORDS = rb"passw|pwd|passphrase|cookie|passcode|token|secret|authoriz|api[-_ ]?key|private[-_ ]?key|credential|bearer"
 _MAYBE = re.compile(_WORDS + rb"|\\u00", re.IGNORECASE)
 _NAME = re.compile(_WORDS.decode(), re.IGNORECASE)
 _HARMLESS = frozenset({"progresstoken", "tokenendpoint", "authorizationendpoint", "authorizationservers"})
