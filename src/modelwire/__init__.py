@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from modelwire.rpc.observer import Observer
     from modelwire.server.annotations import Name
     from modelwire.server.context import Context
+    from modelwire.server.forms import form_schema
     from modelwire.server.server import Server
 
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "ToolsChanged",
     "UnsupportedRevision",
     "__version__",
+    "form_schema",
     "types",
 ]
 
@@ -86,6 +88,7 @@ _ELSEWHERE = {
     "ResourcesChanged": "modelwire.client.listening",
     "Server": "modelwire.server.server",
     "ToolsChanged": "modelwire.client.listening",
+    "form_schema": "modelwire.server.forms",
 }
 """Where the names are that are no error."""
 
