@@ -173,7 +173,7 @@ async def test_a_task_factory_of_the_users_own_is_used() -> None:
         hose.hand_in(request(1, "echo"))
         await Clock().turn()
         loop.set_task_factory(None)
-        assert "echo" in [task.get_name() for task in made]
+        assert "modelwire: calls" in [task.get_name() for task in made]
         assert hose.gone == [response(1, {"echo": 1})]
 
 
@@ -196,7 +196,7 @@ async def test_reading_can_be_stopped_before_the_next_frame() -> None:
         link.stopping = True
         return {}
 
-    link.dispatcher.routes["stop"] = Route(route("stop", stop).method, stop, t.RequestParams)
+    link.connection.dispatcher.routes["stop"] = Route(route("stop", stop).method, stop, t.RequestParams)
     reading = asyncio.create_task(link.run())
     hose.hand_in(request(1, "stop"))
     await Clock().turn()
