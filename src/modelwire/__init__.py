@@ -40,15 +40,19 @@ if TYPE_CHECKING:
     from modelwire.rpc.observer import Observer
     from modelwire.server.annotations import Name
     from modelwire.server.context import Context
+    from modelwire.server.media import Audio, EmbeddedResource, Image, ResourceLink, Text
     from modelwire.server.server import Server
 
 __all__ = [
+    "Audio",
     "Client",
     "ConfigError",
     "ConnectionFailed",
     "ConnectionLost",
     "Context",
+    "EmbeddedResource",
     "FrameTooLarge",
+    "Image",
     "InvalidParams",
     "LocalError",
     "MethodNotFound",
@@ -62,6 +66,7 @@ __all__ = [
     "ProtocolViolation",
     "RequestCancelled",
     "RequestTimeout",
+    "ResourceLink",
     "ResourceNotFound",
     "ResourceUpdated",
     "ResourcesChanged",
@@ -69,6 +74,7 @@ __all__ = [
     "Server",
     "ServerExited",
     "SignatureError",
+    "Text",
     "ToolError",
     "ToolsChanged",
     "UnsupportedRevision",
@@ -77,14 +83,19 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "Audio": "modelwire.server.media",
     "Client": "modelwire.client.client",
     "Context": "modelwire.server.context",
+    "EmbeddedResource": "modelwire.server.media",
+    "Image": "modelwire.server.media",
     "Name": "modelwire.server.annotations",
     "Observer": "modelwire.rpc.observer",
     "PromptsChanged": "modelwire.client.listening",
+    "ResourceLink": "modelwire.server.media",
     "ResourceUpdated": "modelwire.client.listening",
     "ResourcesChanged": "modelwire.client.listening",
     "Server": "modelwire.server.server",
+    "Text": "modelwire.server.media",
     "ToolsChanged": "modelwire.client.listening",
 }
 """Where the names are that are no error."""

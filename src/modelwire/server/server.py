@@ -489,7 +489,7 @@ class Server:
             name=name,
             context_type=Context,
             structured=structured,
-            content_types=(*contents.BLOCKS, t.CallToolResult, t.InputRequiredResult),
+            content_types=(*contents.RETURNED, t.CallToolResult, t.InputRequiredResult),
         )
         return Function(function, signature, self._pool, inline=inline, timeout=timeout)
 

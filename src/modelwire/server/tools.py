@@ -133,6 +133,8 @@ class Tools:
             identity = call.connection.dispatcher.server_info
             if structured_result:
                 encoded = check(value)
+                if text and contents.is_content_list(value):  # annotated `list`, which says nothing of blocks
+                    return CallToolResult(contents.blocks(value), structured_content=msgspec.Raw(encoded))
                 beside = (value if type(value) is str else encoded.decode()) if text else None
                 return wire.encode_tool_result(beside, encoded, call.peer.revision, identity, wrap=entry.wraps)
             if type(value) is str:
