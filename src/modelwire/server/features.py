@@ -137,7 +137,7 @@ class Features:
             found.add("resources")
         if len(self.prompts.registry):
             found.add("prompts")
-        if len(self.completions):
+        if self.completions:
             found.add("completions")
         return frozenset(found)
 

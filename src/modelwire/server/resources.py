@@ -27,6 +27,7 @@ from modelwire.protocol import types as t
 from modelwire.rpc.call import Call
 from modelwire.rules.uri_template import UriTemplate
 from modelwire.server import contents
+from modelwire.server.choices import choices
 from modelwire.server.crashes import log_crash
 from modelwire.server.functions import Expired, Function
 from modelwire.server.registry import Registry
@@ -49,12 +50,13 @@ class ResourceEntry:
 class TemplateEntry:
     """One registered family of resources."""
 
-    __slots__ = ("_rooted", "_segments", "function", "pattern", "template")
+    __slots__ = ("_rooted", "_segments", "choices", "function", "pattern", "template")
 
     def __init__(self, template: t.ResourceTemplate, pattern: UriTemplate, function: Function) -> None:
         self.template = template
         self.pattern = pattern
         self.function = function
+        self.choices = choices(function.signature.input_schema, pattern.variables)
         self._segments: set[str] = set()
         """Variables that stand for one segment of a path each: no slash may be smuggled into them as ``%2F``."""
         self._rooted: set[str] = set()

@@ -388,7 +388,7 @@ class Server:
 
         The function is called with what has been typed so far and returns strings, of which 100 at most are sent. If it
         has a parameter ``arguments`` it also gets the values chosen already, and the context if it has ``ctx``. Sync
-        functions run in a worker thread.
+        functions run in a worker thread. Arguments of ``Literal`` and ``Enum`` types need nobody.
 
         Args:
             name: The prompt's name, or the template.
