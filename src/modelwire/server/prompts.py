@@ -16,6 +16,7 @@ from modelwire.rpc.call import Call
 from modelwire.server import contents
 from modelwire.server.choices import choices, matching
 from modelwire.server.functions import Function, run_sync
+from modelwire.server.limits import limited
 from modelwire.server.registry import Registry
 from modelwire.server.resources import Resources, guarded
 from modelwire.server.signature import ArgumentErrors
@@ -43,10 +44,12 @@ class Prompts:
 
     Args:
         registry: Where they are kept.
+        max_result: The most bytes that a result may have; None for any number.
     """
 
-    def __init__(self, registry: Registry[PromptEntry]) -> None:
+    def __init__(self, registry: Registry[PromptEntry], max_result: int | None) -> None:
         self.registry = registry
+        self._max_result = max_result
 
     def add(self, prompt: t.Prompt, function: Function) -> None:
         """Register a prompt; its arguments are read off the function's signature."""
@@ -68,10 +71,11 @@ class Prompts:
             args, kwargs = entry.function.signature.bind(msgspec.json.encode(call.params.arguments or {}))
         except ArgumentErrors as error:
             raise RpcError(INVALID_PARAMS, str(error), {"problems": error.problems}) from None
-        value = await guarded(call, f"prompt {name!r}", entry.function(call, args, kwargs))
-        if isinstance(value, t.GetPromptResult | t.InputRequiredResult):
-            return value
-        return t.GetPromptResult(contents.prompt_messages(value), description=entry.prompt.description)
+        what = f"prompt {name!r}"
+        value = await guarded(call, what, entry.function(call, args, kwargs))
+        if not isinstance(value, t.GetPromptResult | t.InputRequiredResult):
+            value = t.GetPromptResult(contents.prompt_messages(value), description=entry.prompt.description)
+        return limited(call, value, what, self._max_result)
 
 
 class Completions:
