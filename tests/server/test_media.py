@@ -63,7 +63,7 @@ def test_a_picture_keeps_its_own_format_or_takes_the_one_asked_for() -> None:
     assert Image(Picture("JPEG")).mime_type == "image/jpeg"
     assert Image(Picture("JPEG"), "image/png").data == b64(PNG)
     assert Image(Figure(), mime_type="image/svg+xml").data == b64(b"<svg/>")
-    with pytest.raises(ConfigError, match="Picture cannot be written as jpeg: cannot write mode RGBA.*mime_type"):
+    with pytest.raises(ConfigError, match="this Picture cannot be written as jpeg: cannot write mode RGBA.*mime_type"):
         Image(Picture(refuses="jpeg"), mime_type="image/jpeg")
 
 
@@ -92,7 +92,7 @@ def test_a_given_type_is_kept_whatever_the_bytes_are() -> None:
         (lambda: Image("chart.png"), r"'chart.png' is no base64; Image.from_path\(...\) reads a file"),
         (lambda: Audio("grå.wav"), r"no base64; Audio.from_path"),
         (lambda: Image(Path("chart.png")), r"no image data; Image.from_path\(...\) reads a file"),  # type: ignore[arg-type]
-        (lambda: Image(7), "a int is no image data; pass its bytes"),  # type: ignore[arg-type]
+        (lambda: Image(7), "this int is no image data; pass its bytes"),  # type: ignore[arg-type]
         (lambda: EmbeddedResource("x://y"), "'x://y' holds either text or data"),
         (lambda: EmbeddedResource("x://y", "a", data=b"b"), "'x://y' holds either text or data"),
     ],

@@ -246,7 +246,7 @@ def _saved(picture: Any, save: Any, mime_type: str | None) -> bytes:
         save(buffer, format=kind)
     except Exception as error:
         raise ConfigError(
-            f"a {type(picture).__name__} cannot be written as {kind}: {error}; pass another mime_type, or convert it"
+            f"this {type(picture).__name__} cannot be written as {kind}: {error}; pass another mime_type, or convert it"
         ) from error
     return buffer.getvalue()
 
@@ -261,7 +261,7 @@ def _encoded(family: str, data: Any, mime_type: str | None) -> tuple[str, str]:
         data = _decoded(family, data)
     if not isinstance(data, bytes | bytearray | memoryview):
         hint = f"{family.capitalize()}.from_path(...) reads a file" if hasattr(data, "__fspath__") else "pass its bytes"
-        raise ConfigError(f"a {type(data).__name__} is no {family} data; {hint}")
+        raise ConfigError(f"this {type(data).__name__} is no {family} data; {hint}")
     written = bytes(data)  # pyright: ignore[reportUnknownArgumentType]
     return base64.b64encode(written).decode(), mime_type or _recognised(family, written)
 

@@ -134,6 +134,8 @@ class Tools:
         """
         signature = function.signature
         bind, check, structured_result = signature.bind, signature.check_result, tool.output_schema is not None
+        # Annotated `list`, which says nothing of its items: only then may there be blocks in something structured.
+        loose = text and tool.output_schema == {"type": "array"}
 
         def run(call: Call) -> Awaitable[Any]:
             arguments = call.params.arguments
@@ -146,7 +148,7 @@ class Tools:
             identity = call.connection.dispatcher.server_info
             if structured_result:
                 encoded = check(value)
-                if text and contents.is_content_list(value):  # annotated `list`, which says nothing of blocks
+                if loose and contents.is_content_list(value):
                     return CallToolResult(contents.blocks(value), structured_content=msgspec.Raw(encoded))
                 beside = (value if type(value) is str else encoded.decode()) if text else None
                 return wire.encode_tool_result(beside, encoded, call.peer.revision, identity, wrap=entry.wraps)
