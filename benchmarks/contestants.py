@@ -6,6 +6,7 @@ verified, outside of what is timed.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -122,6 +123,8 @@ class ClientCalls:
 class Import:
     """CPU time of a process that does nothing but import something, its own start included, in milliseconds.
 
+    Installed packages have their bytecode beside them; that of a checkout is written by a first import, not counted.
+
     Args:
         python: The interpreter.
         statement: What is imported, as a statement.
@@ -129,9 +132,11 @@ class Import:
 
     def __init__(self, python: str, statement: str) -> None:
         self._command = [python, "-c", f"{statement}\nimport time\nprint(time.process_time())"]
+        self._environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        self.measure()
 
     def measure(self, share: float = 1) -> float:
-        ran = subprocess.run(self._command, capture_output=True, text=True, cwd=ROOT)
+        ran = subprocess.run(self._command, capture_output=True, text=True, cwd=ROOT, env=self._environment)
         if ran.returncode:
             raise BenchError(f"{self._command[-1].splitlines()[0]!r} failed: {ran.stderr[-2000:]}")
         return float(ran.stdout) * 1e3

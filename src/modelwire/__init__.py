@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from modelwire.rpc.observer import Observer
     from modelwire.server.annotations import Name
     from modelwire.server.context import Context
+    from modelwire.server.forms import form_schema
     from modelwire.server.media import Audio, EmbeddedResource, Image, ResourceLink, Text
     from modelwire.server.server import Server
 
@@ -79,6 +80,7 @@ __all__ = [
     "ToolsChanged",
     "UnsupportedRevision",
     "__version__",
+    "form_schema",
     "types",
 ]
 
@@ -97,6 +99,7 @@ _ELSEWHERE = {
     "Server": "modelwire.server.server",
     "Text": "modelwire.server.media",
     "ToolsChanged": "modelwire.client.listening",
+    "form_schema": "modelwire.server.forms",
 }
 """Where the names are that are no error."""
 

@@ -16,7 +16,7 @@ from benchmarks import requests
 from benchmarks.contestants import Contestant, Import, ServerCalls, own
 from benchmarks.programs import tools
 
-MOST_ROUNDS = 12
+MOST_ROUNDS = 40
 FEWEST_ROUNDS = 3
 
 Start = Callable[[Contestant], Contestant]

@@ -18,7 +18,7 @@ from modelwire.log import log as _log
 from modelwire.protocol import wire
 from modelwire.protocol.jsonrpc import IdKey
 from modelwire.protocol.methods import METHODS
-from modelwire.protocol.revisions import LATEST
+from modelwire.protocol.revisions import LATEST, Revision
 from modelwire.protocol.types import (
     LOGGING_LEVELS,
     LoggingLevel,
@@ -134,7 +134,7 @@ class Context:
             timeout: Seconds to wait for the answer; None for ever.
 
         Raises:
-            ConfigError: The revision has no requests from server to client.
+            ConfigError: The revision has no requests from server to client, or cannot carry these parameters.
             PeerError: The client answered with an error.
             ProtocolViolation: Its answer breaks a rule.
             RequestTimeout: It did not answer.
@@ -145,7 +145,7 @@ class Context:
         call = self._call
         if not call.peer.revision.server_requests:
             raise ConfigError(f"a server sends no requests in {call.peer.revision}; {method} was not sent")
-        encoded = None if params is None else wire.encode(dict(params), LATEST)
+        encoded = _request_params(method, params, call.peer.revision)
         raw = await call.connection.request(method, encoded, timeout=timeout)
         try:
             return wire.decode_result(raw, METHODS.get(method), call.peer.revision)
@@ -224,6 +224,18 @@ class Log:
     def emergency(self, data: Any, *, logger: str | None = None) -> None:
         """Send a message of level ``emergency``."""
         self("emergency", data, logger)
+
+
+def _request_params(method: str, params: Mapping[str, Any] | None, revision: Revision) -> bytes | None:
+    """Write parameters for a revision; those of the protocol's own methods without what the revision lacks."""
+    if params is None:
+        return None
+    row = METHODS.get(method)
+    try:
+        encoded = wire.encode(dict(params), LATEST)
+        return encoded if row is None else wire.encode(wire.decode(encoded, row.params), revision)
+    except wire.WireError as error:
+        raise ConfigError(f"{method} was not sent: {error}") from None
 
 
 def _on_loop(call: Call, send: Callable[..., None], *args: Any) -> None:
