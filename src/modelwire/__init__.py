@@ -41,15 +41,19 @@ if TYPE_CHECKING:
     from modelwire.server.annotations import Name
     from modelwire.server.context import Context
     from modelwire.server.forms import form_schema
+    from modelwire.server.media import Audio, EmbeddedResource, Image, ResourceLink, Text
     from modelwire.server.server import Server
 
 __all__ = [
+    "Audio",
     "Client",
     "ConfigError",
     "ConnectionFailed",
     "ConnectionLost",
     "Context",
+    "EmbeddedResource",
     "FrameTooLarge",
+    "Image",
     "InvalidParams",
     "LocalError",
     "MethodNotFound",
@@ -63,6 +67,7 @@ __all__ = [
     "ProtocolViolation",
     "RequestCancelled",
     "RequestTimeout",
+    "ResourceLink",
     "ResourceNotFound",
     "ResourceUpdated",
     "ResourcesChanged",
@@ -70,6 +75,7 @@ __all__ = [
     "Server",
     "ServerExited",
     "SignatureError",
+    "Text",
     "ToolError",
     "ToolsChanged",
     "UnsupportedRevision",
@@ -79,14 +85,19 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "Audio": "modelwire.server.media",
     "Client": "modelwire.client.client",
     "Context": "modelwire.server.context",
+    "EmbeddedResource": "modelwire.server.media",
+    "Image": "modelwire.server.media",
     "Name": "modelwire.server.annotations",
     "Observer": "modelwire.rpc.observer",
     "PromptsChanged": "modelwire.client.listening",
+    "ResourceLink": "modelwire.server.media",
     "ResourceUpdated": "modelwire.client.listening",
     "ResourcesChanged": "modelwire.client.listening",
     "Server": "modelwire.server.server",
+    "Text": "modelwire.server.media",
     "ToolsChanged": "modelwire.client.listening",
     "form_schema": "modelwire.server.forms",
 }

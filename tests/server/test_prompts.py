@@ -6,7 +6,8 @@ import asyncio
 import json
 import threading
 import time
-from typing import Any
+from enum import Enum, IntEnum
+from typing import Any, Literal
 
 import pytest
 
@@ -311,6 +312,116 @@ async def test_a_crash_while_completing_is_an_internal_error(revision: str) -> N
         error = await talk.error("completion/complete", params)
         assert error["code"] == -32603
         assert "secret" not in json.dumps(error)
+
+
+class Size(Enum):
+    small = "Small"
+    medium = "Medium"
+    mega = "mega"
+
+
+class Level(IntEnum):
+    low = 1
+    high = 12
+
+
+def choosing_server() -> Server:
+    server = Server("s")
+
+    @server.prompt
+    def order(
+        size: Size,
+        level: Level,
+        again: Size | None = None,
+        code: Literal["a-1", "A-2", "b", 7, True] | None = None,
+        free: str = "",
+        either: Literal["x"] | int = 1,
+    ) -> str:
+        return f"{size} {level!r} {again} {code}"
+
+    @server.resource("shop://{size}/{item}{?level}")
+    def shop(size: Size, item: str, level: Level = Level.low, kind: Literal["k"] = "k") -> str:
+        return f"{size.value} {item} {level}"
+
+    return server
+
+
+ORDER = {"type": "ref/prompt", "name": "order"}
+SHOP = {"type": "ref/resource", "uri": "shop://{size}/{item}{?level}"}
+
+
+@pytest.mark.parametrize(
+    ("ref", "argument", "typed", "values"),
+    [
+        (ORDER, "size", "", ["Small", "Medium", "mega"]),
+        (ORDER, "size", "m", ["Medium", "mega"]),
+        (ORDER, "size", "MEG", ["mega"]),
+        (ORDER, "size", "x", []),
+        (ORDER, "level", "1", ["1", "12"]),
+        (ORDER, "again", "s", ["Small"]),
+        (ORDER, "code", "a", ["a-1", "A-2"]),
+        (ORDER, "code", "", ["a-1", "A-2", "b", "7", "true"]),
+        (ORDER, "free", "", []),
+        (ORDER, "either", "", []),
+        (ORDER, "nobody", "", []),
+        (SHOP, "size", "m", ["Medium", "mega"]),
+        (SHOP, "level", "", ["1", "12"]),
+        (SHOP, "item", "", []),
+        (SHOP, "kind", "", []),
+    ],
+)
+@every_revision
+async def test_the_values_of_literals_and_enums_are_suggested_by_themselves(
+    revision: str, ref: dict[str, str], argument: str, typed: str, values: list[str]
+) -> None:
+    async with session_talk(choosing_server(), revision) as talk:
+        found = await complete(talk, ref, argument, typed)
+        assert sorted(found["values"]) == sorted(values)
+
+
+async def test_what_is_suggested_is_accepted() -> None:
+    async with session_talk(choosing_server(), "2025-11-25") as talk:
+        for size, level, code in [("mega", "12", "7"), ("Small", "1", "A-2")]:
+            arguments = {"size": size, "level": level, "code": code}
+            await talk.result("prompts/get", {"name": "order", "arguments": arguments})
+        assert (await talk.result("resources/read", {"uri": "shop://mega/hat?level=12"}))["contents"]
+
+
+async def test_a_function_for_the_argument_goes_before_its_type() -> None:
+    server = choosing_server()
+    server.complete("order", "size")(lambda value: ["mine"])
+    async with session_talk(server, "2025-11-25") as talk:
+        assert (await complete(talk, ORDER, "size", "m"))["values"] == ["mine"]
+
+
+async def test_more_than_a_hundred_choices_are_counted() -> None:
+    server = Server("s")
+    many = Enum("many", {f"n{index}": f"v{index}" for index in range(150)})
+
+    def pick(which: Any) -> str:
+        return str(which)
+
+    pick.__annotations__["which"] = many
+    server.add_prompt(pick)
+    async with session_talk(server, "2025-11-25") as talk:
+        found = await complete(talk, {"type": "ref/prompt", "name": "pick"}, "which", "V")
+        assert (len(found["values"]), found["total"], found["hasMore"]) == (100, 150, True)
+
+
+@pytest.mark.parametrize("gone", ["order", "shop"])
+async def test_completion_is_declared_while_there_is_a_choice(gone: str) -> None:
+    server = choosing_server()
+    if gone == "order":
+        server.remove_prompt("order")
+    else:
+        server.remove_resource("shop://{size}/{item}{?level}")
+    for expected in (True, False):
+        async with session_talk(server, "2025-11-25", opened=False) as talk:
+            assert ("completions" in (await talk.open())["capabilities"]) is expected
+        if expected and gone == "order":
+            server.remove_resource("shop://{size}/{item}{?level}")
+        elif expected:
+            server.remove_prompt("order")
 
 
 @every_revision

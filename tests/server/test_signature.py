@@ -370,7 +370,7 @@ def test_a_builtin_without_a_signature_is_refused() -> None:
     "annotation",
     [
         str, None, Any, object, Image, Photo, list[Image], Image | str, list[Image | str], tuple[Image, ...],
-        Optional[Image], Annotated[str, "words"], list[list[Photo]],
+        Optional[Image], Annotated[str, "words"], list[list[Photo]], list[Image | int], tuple[str, Image], Image | dict,
     ],
 )  # fmt: skip
 def test_text_and_content_have_no_output_schema(annotation: Any) -> None:

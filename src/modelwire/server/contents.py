@@ -14,6 +14,7 @@ from typing import Any, cast
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.revisions import LATEST
+from modelwire.server import media
 
 BLOCKS: tuple[type, ...] = (
     t.TextContent,
@@ -25,23 +26,38 @@ BLOCKS: tuple[type, ...] = (
 )
 """The classes that are content already."""
 
+RETURNED: tuple[type, ...] = (*BLOCKS, *media.MAKERS)
+"""What annotates a result that is content."""
+
 _CONTENTS: tuple[type, ...] = (t.TextResourceContents, t.BlobResourceContents)
+_HELD = (*BLOCKS, *_CONTENTS)
 
 
 def blocks(value: Any) -> list[Any]:
     """Return the content blocks for what a tool returned.
 
     None is no content, a string a text block, a block itself, resource contents an embedded resource. A list that holds
-    a block is taken item by item; anything else is its JSON, in one text block.
+    a block, however deep in lists, is taken item by item; anything else is its JSON, in one text block.
 
     Raises:
         WireError: The value cannot be written as JSON.
     """
     if value is None:
         return []
-    if isinstance(value, list | tuple) and any(isinstance(item, BLOCKS) for item in value):  # pyright: ignore[reportUnknownVariableType]
-        return [_block(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if is_content_list(value):
+        return [block for item in value for block in ([_block(item)] if item is None else blocks(item))]
     return [_block(value)]
+
+
+def is_content_list(value: Any) -> bool:
+    """Say whether a value is a list with a block in it, or in a list in it."""
+    try:
+        return isinstance(value, list | tuple) and any(
+            isinstance(item, _HELD) or is_content_list(item)
+            for item in value  # pyright: ignore[reportUnknownVariableType]
+        )
+    except RecursionError:
+        return False  # it contains itself; writing it as JSON says so
 
 
 def _block(value: Any) -> Any:
@@ -65,7 +81,8 @@ def _json(value: Any) -> str:
 def resource_contents(value: Any, uri: str, mime_type: str | None) -> list[Any]:
     """Return the contents for what a resource's function returned.
 
-    A string is text, bytes a blob, contents themselves, a list of contents several of them; anything else is JSON.
+    A string is text, bytes a blob, an image or a sound one of its own type, contents themselves; a list that holds
+    contents or content is taken item by item. Anything else is JSON.
 
     Args:
         value: What was returned.
@@ -74,10 +91,10 @@ def resource_contents(value: Any, uri: str, mime_type: str | None) -> list[Any]:
     """
     if isinstance(value, t.ReadResourceResult):
         return list(value.contents)
-    if isinstance(value, _CONTENTS):
-        return [value]
-    if isinstance(value, list | tuple) and value and all(isinstance(item, _CONTENTS) for item in value):  # pyright: ignore[reportUnknownVariableType]
-        return list(value)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, _HELD):
+        return [_held(value, uri, mime_type)]
+    if is_content_list(value):
+        return [part for item in value for part in resource_contents(item, uri, mime_type)]
     if isinstance(value, bytes | bytearray | memoryview):
         blob = base64.b64encode(bytes(value)).decode()  # pyright: ignore[reportUnknownArgumentType]
         return [t.BlobResourceContents(uri, blob, mime_type=mime_type or "application/octet-stream")]
@@ -86,6 +103,19 @@ def resource_contents(value: Any, uri: str, mime_type: str | None) -> list[Any]:
     if value is None:
         raise wire.WireError("None was returned; a resource is text, bytes, or anything that JSON can hold")
     return [t.TextResourceContents(uri, _json(value), mime_type=mime_type or "application/json")]
+
+
+def _held(value: Any, uri: str, mime_type: str | None) -> Any:
+    """Return the contents that a content block stands for."""
+    if isinstance(value, t.EmbeddedResource):
+        return value.resource
+    if isinstance(value, t.TextContent):
+        return t.TextResourceContents(uri, value.text, mime_type=mime_type or "text/plain")
+    if isinstance(value, t.ImageContent | t.AudioContent):
+        return t.BlobResourceContents(uri, value.data, mime_type=mime_type or value.mime_type)
+    if isinstance(value, _CONTENTS):
+        return value
+    raise wire.WireError(f"a {type(value).__name__} is nothing that a resource holds; return text, bytes or an image")
 
 
 def prompt_messages(value: Any) -> list[t.PromptMessage]:

@@ -45,6 +45,7 @@ class Features:
         identity: The same as JSON, for stamped results.
         instructions: How a model should use it.
         page_size: Items per page of a list.
+        max_result: The most bytes that the result of a tool, resource or prompt may have; None for any number.
         declare: Features to declare although nothing is registered for them.
         extensions: Extensions supported.
         experimental: Non-standard capabilities.
@@ -57,6 +58,7 @@ class Features:
         *,
         instructions: str | None,
         page_size: int | None,
+        max_result: int | None,
         declare: frozenset[str],
         extensions: dict[str, dict[str, Any]] | None,
         experimental: dict[str, dict[str, Any]] | None,
@@ -76,7 +78,8 @@ class Features:
                 result=lambda items, cursor: t.ListToolsResult(items, next_cursor=cursor),
                 changed=lambda: self.changed("tools"),
                 **common,
-            )
+            ),
+            max_result,
         )
         self.resources = Resources(
             Registry[ResourceEntry](
@@ -93,6 +96,7 @@ class Features:
                 changed=lambda: self.changed("resources"),
                 **common,
             ),
+            max_result,
         )
         self.prompts = Prompts(
             Registry[PromptEntry](
@@ -101,7 +105,8 @@ class Features:
                 result=lambda items, cursor: t.ListPromptsResult(items, next_cursor=cursor),
                 changed=lambda: self.changed("prompts"),
                 **common,
-            )
+            ),
+            max_result,
         )
         self.completions = Completions(self.prompts, self.resources)
         opening = Opening(info, self.capabilities, instructions)
@@ -137,7 +142,7 @@ class Features:
             found.add("resources")
         if len(self.prompts.registry):
             found.add("prompts")
-        if len(self.completions):
+        if self.completions:
             found.add("completions")
         return frozenset(found)
 

@@ -14,7 +14,9 @@ from modelwire.errors import INVALID_PARAMS, RpcError
 from modelwire.protocol import types as t
 from modelwire.rpc.call import Call
 from modelwire.server import contents
+from modelwire.server.choices import choices, matching
 from modelwire.server.functions import Function, run_sync
+from modelwire.server.limits import limited
 from modelwire.server.registry import Registry
 from modelwire.server.resources import Resources, guarded
 from modelwire.server.signature import ArgumentErrors
@@ -28,11 +30,13 @@ MAX_VALUES = 100
 class PromptEntry:
     """One registered prompt."""
 
-    __slots__ = ("function", "prompt")
+    __slots__ = ("choices", "function", "prompt")
 
     def __init__(self, prompt: t.Prompt, function: Function) -> None:
+        schema = function.signature.input_schema
         self.prompt = prompt
         self.function = function
+        self.choices = choices(schema, schema["properties"])
 
 
 class Prompts:
@@ -40,10 +44,12 @@ class Prompts:
 
     Args:
         registry: Where they are kept.
+        max_result: The most bytes that a result may have; None for any number.
     """
 
-    def __init__(self, registry: Registry[PromptEntry]) -> None:
+    def __init__(self, registry: Registry[PromptEntry], max_result: int | None) -> None:
         self.registry = registry
+        self._max_result = max_result
 
     def add(self, prompt: t.Prompt, function: Function) -> None:
         """Register a prompt; its arguments are read off the function's signature."""
@@ -65,14 +71,17 @@ class Prompts:
             args, kwargs = entry.function.signature.bind(msgspec.json.encode(call.params.arguments or {}))
         except ArgumentErrors as error:
             raise RpcError(INVALID_PARAMS, str(error), {"problems": error.problems}) from None
-        value = await guarded(call, f"prompt {name!r}", entry.function(call, args, kwargs))
-        if isinstance(value, t.GetPromptResult | t.InputRequiredResult):
-            return value
-        return t.GetPromptResult(contents.prompt_messages(value), description=entry.prompt.description)
+        what = f"prompt {name!r}"
+        value = await guarded(call, what, entry.function(call, args, kwargs))
+        if not isinstance(value, t.GetPromptResult | t.InputRequiredResult):
+            value = t.GetPromptResult(contents.prompt_messages(value), description=entry.prompt.description)
+        return limited(call, value, what, self._max_result)
 
 
 class Completions:
     """Who suggests values for which argument of which prompt or template.
+
+    Arguments whose types list their values (``Literal``, ``Enum``) need nobody: those values are suggested.
 
     Args:
         prompts: The prompts that a reference may name.
@@ -84,8 +93,13 @@ class Completions:
         self._resources = resources
         self._completers: dict[tuple[str, str], Callable[[Call], Awaitable[Any]]] = {}
 
-    def __len__(self) -> int:
-        return len(self._completers)
+    def __bool__(self) -> bool:
+        """Whether there is anything to suggest at this moment."""
+        return (
+            bool(self._completers)
+            or any(entry.choices for entry in self._prompts.registry)
+            or any(entry.choices for entry in self._resources.templates)
+        )
 
     def add(self, name: str, argument: str, completer: Callable[[Call], Awaitable[Any]]) -> None:
         """Register who suggests values for ``argument`` of the prompt or template ``name``."""
@@ -95,17 +109,18 @@ class Completions:
         """Answer ``completion/complete``."""
         ref, argument = call.params.ref, call.params.argument
         if isinstance(ref, t.PromptReference):
-            name, known, registry = ref.name, ref.name in self._prompts.registry, self._prompts.registry.keys()
+            name, kind, known = ref.name, "prompt", self._prompts.registry.keys()
+            entry = self._prompts.registry.get(name)
         else:
-            name, registry = ref.uri, self._resources.templates.keys()
-            known = ref.uri in self._resources.templates or ref.uri in self._resources.fixed
-        if not known:
-            kind = "prompt" if isinstance(ref, t.PromptReference) else "resource template"
-            raise RpcError(INVALID_PARAMS, unknown(kind, name, registry))
+            name, kind, known = ref.uri, "resource template", self._resources.templates.keys()
+            entry = self._resources.templates.get(name)
+        if entry is None and (kind == "prompt" or name not in self._resources.fixed):
+            raise RpcError(INVALID_PARAMS, unknown(kind, name, known))
         completer = self._completers.get((name, argument.name))
-        if completer is None:
-            return t.CompleteResult(t.Completion([]))
-        return _result(await guarded(call, f"completion of {argument.name!r}", completer(call)))
+        if completer is not None:
+            return _result(await guarded(call, f"completion of {argument.name!r}", completer(call)))
+        values = [] if entry is None else entry.choices.get(argument.name, [])
+        return _result(matching(values, argument.value))
 
 
 def _result(value: Any) -> t.CompleteResult:

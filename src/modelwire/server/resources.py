@@ -27,8 +27,10 @@ from modelwire.protocol import types as t
 from modelwire.rpc.call import Call
 from modelwire.rules.uri_template import UriTemplate
 from modelwire.server import contents
+from modelwire.server.choices import choices
 from modelwire.server.crashes import log_crash
 from modelwire.server.functions import Expired, Function
+from modelwire.server.limits import limited
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ArgumentErrors
 
@@ -49,12 +51,13 @@ class ResourceEntry:
 class TemplateEntry:
     """One registered family of resources."""
 
-    __slots__ = ("_rooted", "_segments", "function", "pattern", "template")
+    __slots__ = ("_rooted", "_segments", "choices", "function", "pattern", "template")
 
     def __init__(self, template: t.ResourceTemplate, pattern: UriTemplate, function: Function) -> None:
         self.template = template
         self.pattern = pattern
         self.function = function
+        self.choices = choices(function.signature.input_schema, pattern.variables)
         self._segments: set[str] = set()
         """Variables that stand for one segment of a path each: no slash may be smuggled into them as ``%2F``."""
         self._rooted: set[str] = set()
@@ -96,9 +99,13 @@ class Resources:
     Args:
         fixed: Those of one URI each.
         templates: Those of a template each.
+        max_result: The most bytes that a result may have; None for any number.
     """
 
-    def __init__(self, fixed: Registry[ResourceEntry], templates: Registry[TemplateEntry]) -> None:
+    def __init__(
+        self, fixed: Registry[ResourceEntry], templates: Registry[TemplateEntry], max_result: int | None
+    ) -> None:
+        self._max_result = max_result
         self.fixed = fixed
         self.templates = templates
 
@@ -151,7 +158,12 @@ class Resources:
         uri: str = call.params.uri
         entry = self.fixed.get(uri)
         if entry is not None:
-            return await _read(call, uri, entry.function, None, entry.resource.mime_type)
+            result = await _read(call, uri, entry.function, None, entry.resource.mime_type)
+        else:
+            result = await self._read_family(call, uri)
+        return limited(call, result, f"resource {uri!r}", self._max_result)
+
+    async def _read_family(self, call: Call, uri: str) -> Any:
         for family in self.templates:
             values = family.match(uri)
             if values is not None:

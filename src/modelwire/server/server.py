@@ -53,6 +53,9 @@ class Server:
         experimental: Non-standard capabilities to declare.
         max_workers: How many sync functions may run at once, each in a thread.
         max_message: The longest message that is accepted, in bytes; 64 MiB by default.
+        max_result: The largest result of a tool, resource or prompt that is sent, in bytes; by default 64 MiB, the
+            longest message that clients of this library accept. In place of a larger one goes an error that says how
+            large it was. None sends any.
         observers: Who watches the frames of every connection.
 
     Example:
@@ -84,12 +87,15 @@ class Server:
         experimental: dict[str, dict[str, Any]] | None = None,
         max_workers: int = 32,
         max_message: int = DEFAULT_MAX_MESSAGE,
+        max_result: int | None = DEFAULT_MAX_MESSAGE,
         observers: Sequence[Observer] = (),
     ) -> None:
         if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"a server's name is a string, not {name!r}")
         if page_size is not None and page_size < 1:
             raise ConfigError(f"page_size must be at least 1, not {page_size}")
+        if max_result is not None and max_result < 1:
+            raise ConfigError(f"max_result must be at least 1 byte, or None for no limit, not {max_result}")
         self.info = t.Implementation(
             name,
             version,
@@ -108,6 +114,7 @@ class Server:
             identity,
             instructions=instructions,
             page_size=page_size,
+            max_result=max_result,
             declare=frozenset(declare),
             extensions=extensions,
             experimental=experimental,
@@ -388,7 +395,7 @@ class Server:
 
         The function is called with what has been typed so far and returns strings, of which 100 at most are sent. If it
         has a parameter ``arguments`` it also gets the values chosen already, and the context if it has ``ctx``. Sync
-        functions run in a worker thread.
+        functions run in a worker thread. Arguments of ``Literal`` and ``Enum`` types need nobody.
 
         Args:
             name: The prompt's name, or the template.
@@ -489,7 +496,7 @@ class Server:
             name=name,
             context_type=Context,
             structured=structured,
-            content_types=(*contents.BLOCKS, t.CallToolResult, t.InputRequiredResult),
+            content_types=(*contents.RETURNED, t.CallToolResult, t.InputRequiredResult),
         )
         return Function(function, signature, self._pool, inline=inline, timeout=timeout)
 

@@ -372,14 +372,10 @@ def _is_content(annotation: Any, content_types: tuple[type, ...]) -> bool:
     plain = without_annotated(annotation)
     if isinstance(plain, type) and get_origin(plain) is None:
         return issubclass(plain, content_types)
-    members = [member for member in get_args(plain) if member is not Ellipsis]
-    if is_union(plain):  # text and nothing may stand beside content
-        rest = [member for member in members if member not in (str, type(None))]
-        return bool(rest) and all(_is_content(member, content_types) for member in rest)
+    # What may be content beside something else is content as well: no schema describes blocks.
     lists = (list, tuple, abc.Sequence, abc.Iterable)
-    return (
-        get_origin(plain) in lists and bool(members) and all(_is_content(member, content_types) for member in members)
-    )
+    members = get_args(plain) if is_union(plain) or get_origin(plain) in lists else ()
+    return any(_is_content(member, content_types) for member in members)
 
 
 def _docstring(function: Callable[..., Any]) -> docstrings.Docstring:

@@ -27,6 +27,7 @@ from modelwire.server.context import Context
 from modelwire.server.crashes import log_crash
 from modelwire.server.functions import Expired, Function, run_sync, threads_for, within
 from modelwire.server.given_schema import argument_validator
+from modelwire.server.limits import too_large
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ResultError
 from modelwire.server.workers import WorkerPool
@@ -42,29 +43,39 @@ class ToolEntry:
         tool: What ``tools/list`` says of it.
         run: Called with the call; returns, to be awaited, what the tool's function returned.
         finish: Turns that into a result, or into the JSON of one.
+        max_result: The most bytes that a result may have; None for any number.
     """
 
-    __slots__ = ("finish", "run", "tool", "wraps")
+    __slots__ = ("finish", "max_result", "run", "tool", "wraps")
 
     def __init__(
-        self, tool: Tool, run: Callable[[Call], Awaitable[Any]], finish: Callable[[ToolEntry, Call, Any], Any]
+        self,
+        tool: Tool,
+        run: Callable[[Call], Awaitable[Any]],
+        finish: Callable[[ToolEntry, Call, Any], Any],
+        max_result: int | None,
     ) -> None:
         self.tool = tool
+        self.max_result = max_result
         self.run = run
         self.finish = finish
         self.wraps = tool.output_schema is not None and structured.needs_wrapping(tool.output_schema)
 
-    async def call(self, call: Call) -> Any:
-        """Run the tool and return its result; failures are results, too."""
+    async def call(self, call: Call) -> bytes:
+        """Run the tool and return its result as JSON; failures are results, too, and so is one that is too large."""
         try:
             result = self.finish(self, call, await self.run(call))
-            return result if type(result) is bytes else self._encoded(call, result)
+            answer = result if type(result) is bytes else self._encoded(call, result)
         except asyncio.CancelledError as error:
             if call.cancelled:
                 raise
-            return self._crashed("was cancelled from inside", error)
+            answer = self._encoded(call, self._crashed("was cancelled from inside", error))
         except BaseException as error:
-            return self._failed(call, error)
+            answer = self._encoded(call, self._failed(call, error))
+        if self.max_result is not None and len(answer) > self.max_result:
+            message = too_large(f"tool {self.tool.name!r}", len(answer), self.max_result)
+            return self._encoded(call, failure(ToolError(message)))
+        return answer
 
     def _encoded(self, call: Call, result: Any) -> bytes:
         revision = call.peer.revision
@@ -106,10 +117,12 @@ class Tools:
 
     Args:
         registry: Where they are kept.
+        max_result: The most bytes that a result may have; None for any number.
     """
 
-    def __init__(self, registry: Registry[ToolEntry]) -> None:
+    def __init__(self, registry: Registry[ToolEntry], max_result: int | None) -> None:
         self.registry = registry
+        self._max_result = max_result
 
     def add_function(self, tool: Tool, function: Function, *, text: bool = True) -> None:
         """Register a function, compiled already.
@@ -121,6 +134,8 @@ class Tools:
         """
         signature = function.signature
         bind, check, structured_result = signature.bind, signature.check_result, tool.output_schema is not None
+        # Annotated `list`, which says nothing of its items: only then may there be blocks in something structured.
+        loose = text and tool.output_schema == {"type": "array"}
 
         def run(call: Call) -> Awaitable[Any]:
             arguments = call.params.arguments
@@ -133,13 +148,15 @@ class Tools:
             identity = call.connection.dispatcher.server_info
             if structured_result:
                 encoded = check(value)
+                if loose and contents.is_content_list(value):
+                    return CallToolResult(contents.blocks(value), structured_content=msgspec.Raw(encoded))
                 beside = (value if type(value) is str else encoded.decode()) if text else None
                 return wire.encode_tool_result(beside, encoded, call.peer.revision, identity, wrap=entry.wraps)
             if type(value) is str:
                 return wire.encode_tool_result(value, None, call.peer.revision, identity)
             return CallToolResult(contents.blocks(value))
 
-        self.registry.add(tool.name, ToolEntry(tool, run, finish))
+        self.registry.add(tool.name, ToolEntry(tool, run, finish, self._max_result))
 
     def add_handler(
         self, tool: Tool, handler: ToolHandler, timeout: float | None = None, pool: WorkerPool | None = None
@@ -174,7 +191,7 @@ class Tools:
             return wire.encode_tool_result(encoded.decode(), encoded, call.peer.revision, identity, wrap=entry.wraps)
 
         declares_output = tool.output_schema is not None
-        self.registry.add(tool.name, ToolEntry(tool, run, finish))
+        self.registry.add(tool.name, ToolEntry(tool, run, finish, self._max_result))
 
     def call(self, call: Call) -> Awaitable[Any]:
         """Answer ``tools/call``."""
