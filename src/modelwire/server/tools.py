@@ -36,6 +36,9 @@ ToolHandler = Callable[..., Any]
 """A low-level handler: ``handler(arguments: dict, ctx: Context)``, sync or async, that returns anything a tool may."""
 
 
+_RESULTS = (CallToolResult, InputRequiredResult)
+
+
 class ToolEntry:
     """One registered tool.
 
@@ -143,7 +146,7 @@ class Tools:
             return function(call, args, kwargs)
 
         def finish(entry: ToolEntry, call: Call, value: Any) -> Any:
-            if isinstance(value, CallToolResult | InputRequiredResult):
+            if isinstance(value, _RESULTS):
                 return value
             identity = call.connection.dispatcher.server_info
             if structured_result:
@@ -182,7 +185,7 @@ class Tools:
             return running if timeout is None else within(timeout, running, context)
 
         def finish(entry: ToolEntry, call: Call, value: Any) -> Any:
-            if isinstance(value, CallToolResult | InputRequiredResult):
+            if isinstance(value, _RESULTS):
                 return value
             if not declares_output:
                 return CallToolResult(contents.blocks(value))
