@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from modelwire import ConfigError, ProtocolViolation, ToolError, types
+from modelwire import Client, ConfigError, ProtocolViolation, Server, ToolError, types
 from modelwire.client.values import arguments_json, prompt_arguments, reference, value_of
 
 
@@ -163,3 +163,17 @@ def test_a_reference_is_a_resource_where_it_looks_like_one() -> None:
     assert reference("a{b}") == types.ResourceTemplateReference("a{b}")
     given = types.PromptReference("http://x")
     assert reference(given) is given
+
+
+async def test_a_pydantic_model_is_sent_as_it_says_itself() -> None:
+    import pydantic
+
+    user = pydantic.create_model("User", name=(str, ...), age=(int | None, None))
+    server = Server("s")
+
+    @server.tool
+    def seen(given: dict[str, Any]) -> dict[str, Any]:
+        return given
+
+    async with Client(server) as client:
+        assert await client.call("seen", {"given": {"user": user(name="Al")}}) == {"user": {"name": "Al", "age": None}}
