@@ -173,7 +173,7 @@ async def test_a_task_factory_of_the_users_own_is_used() -> None:
         hose.hand_in(request(1, "echo"))
         await Clock().turn()
         loop.set_task_factory(None)
-        assert "modelwire: calls" in [task.get_name() for task in made]
+        assert "echo" in [task.get_name() for task in made]
         assert hose.gone == [response(1, {"echo": 1})]
 
 

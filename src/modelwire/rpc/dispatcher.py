@@ -161,7 +161,9 @@ class Dispatcher:
             asyncio.CancelledError: The call was cancelled.
         """
         try:
-            frame = self._encoded(call, await call.handle(call))
+            result = await call.handle(call)
+            # Nearly every result comes as JSON already.
+            frame = jsonrpc.encode_result(call.id, result) if type(result) is bytes else self._encoded(call, result)
         except asyncio.CancelledError:
             if call.cancelled:
                 raise

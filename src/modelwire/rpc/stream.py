@@ -1,6 +1,6 @@
-"""One connection over one duplex stream: reads frames, has requests run, writes in order.
+"""One connection over one duplex stream: reads frames, starts the tasks that answer them, writes in order.
 
-It knows nothing of what the frames say; how requests share tasks is `modelwire.rpc.runner`'s business.
+This is the only place where tasks of requests start. It knows nothing of what the frames say.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from modelwire.rpc.connection import BatchCall, Connection
 from modelwire.rpc.dispatcher import Dispatcher
 from modelwire.rpc.message_stream import EagerStream, MessageStream
 from modelwire.rpc.observer import Observer
-from modelwire.rpc.runner import Runner
 from modelwire.rules.session import Session
 
 HIGH_WATER = 1 << 20
@@ -51,7 +50,7 @@ class Link:
         )
         self.connection.crowded = self._crowded
         self.connection.when_room = self._when_room
-        self._runner = Runner(self.connection.loop, dispatcher.answer)
+        self._answer = dispatcher.answer
         self.backlog = 0
         """Bytes that wait for the stream to take them."""
         self.stopping = False
@@ -92,14 +91,22 @@ class Link:
 
     def _take(self, frame: bytes) -> None:
         answer = self.connection.receive(frame)
-        if answer is None:
-            return
-        if type(answer) is bytes:
+        if type(answer) is Call:
+            self._start(answer)
+        elif type(answer) is bytes:
             self.connection.post(answer)
-        elif type(answer) is Call:
-            self._runner.submit(answer)
         elif type(answer) is BatchCall:
             self._keep(asyncio.create_task(self._answer_batch(answer)))
+
+    def _start(self, call: Call) -> None:
+        """Start the task that answers a call. Each has its own: timeouts, scopes and registries go by the task."""
+        loop = self.connection.loop
+        if loop.get_task_factory() is None:
+            # What the loop would make, without the detour; a name that exists costs less than making one up.
+            call.task = asyncio.Task(self._answer(call), loop=loop, name=call.method.name)
+        else:
+            call.task = loop.create_task(self._answer(call))
+            call.task.set_name(call.method.name)
 
     async def _answer_batch(self, batch: BatchCall) -> None:
         """Send the array once each call is answered or cancelled; a handler that will not stop holds up nobody."""
@@ -107,7 +114,7 @@ class Link:
         calls = [call for call in batch.calls if not call.cancelled]
         settled = [self._settled(call) for call in calls]
         for call in calls:
-            self._runner.submit(call)
+            self._start(call)
         if settled:
             await asyncio.wait(settled)
         if batch.frame is not None:
@@ -199,9 +206,6 @@ class Link:
 
         Requests that last (`Call.lasting`) are not waited for; end them before.
         """
-        # A turn of the loop begins what has not begun.
-        while any(call.task is None for call in self.connection.calls.values()):  # noqa: ASYNC110
-            await asyncio.sleep(0)
         open_tasks = [
             call.task for call in self.connection.calls.values() if call.task is not None and not call.lasting
         ]

@@ -50,6 +50,11 @@ class Function:
         self._context = signature.context_parameter
         self._direct = signature.is_async and not signature.is_generator
 
+    @property
+    def direct(self) -> bool:
+        """Whether a call is the function's own coroutine and nothing besides: no context, no time limit, no thread."""
+        return self._direct and self._context is None and self.timeout is None
+
     def __call__(self, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
         """Call the function; await what this returns for its result. A generator's is the list of its items.
 

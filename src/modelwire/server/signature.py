@@ -61,6 +61,11 @@ class Signature:
         self.context_parameter = parts.context
         self.descriptions = parts.descriptions
 
+    @property
+    def values(self) -> Callable[[msgspec.Raw | bytes | None], tuple[Any, ...]] | None:
+        """What `bind` does, where all arguments go by position and nothing besides them; None otherwise."""
+        return self._values if self._plain else None
+
     def bind(self, arguments: msgspec.Raw | bytes | None) -> tuple[list[Any], dict[str, Any]]:
         """Return what to call the function with; the context, if it takes one, is for the caller to add.
 

@@ -145,6 +145,13 @@ class Tools:
             args, kwargs = bind(None if arguments is UNSET else arguments)
             return function(call, args, kwargs)
 
+        values, target = signature.values, function.function
+
+        def run_directly(call: Call) -> Awaitable[Any]:
+            arguments = call.params.arguments
+            assert values is not None
+            return target(*values(None if arguments is UNSET else arguments))
+
         def finish(entry: ToolEntry, call: Call, value: Any) -> Any:
             if isinstance(value, _RESULTS):
                 return value
@@ -159,7 +166,8 @@ class Tools:
                 return wire.encode_tool_result(value, None, call.peer.revision, identity)
             return CallToolResult(contents.blocks(value))
 
-        self.registry.add(tool.name, ToolEntry(tool, run, finish, self._max_result))
+        directly = function.direct and values is not None
+        self.registry.add(tool.name, ToolEntry(tool, run_directly if directly else run, finish, self._max_result))
 
     def add_handler(
         self, tool: Tool, handler: ToolHandler, timeout: float | None = None, pool: WorkerPool | None = None

@@ -69,7 +69,11 @@ class LineWriter:
         """Queue a frame and return True; return False when `send` would wait or raise."""
         if self._lost is not None or self._queued > HIGH_WATER:
             return False
-        self._queue(frame)
+        line = frame + b"\n" if b"\n" not in frame else frame_line(frame)
+        self._lines.append(line)
+        self._queued += len(line)
+        if not self._scheduled:
+            self._schedule()
         return True
 
     async def drain(self, seconds: float) -> None:

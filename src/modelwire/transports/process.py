@@ -70,6 +70,9 @@ class ProcessStream:
         self._closing: asyncio.Task[None] | None = None
         self._reader = LineReader(launched.stdout, max_message=max_message, name=f"the server {program!r}")
         self._writer = LineWriter(launched.stdin, direct_sink(launched.stdin), name=f"the stdin of {program!r}")
+        # These two, of `EagerStream`, are called for every frame.
+        self.receive_nowait = self._reader.receive_nowait
+        self.send_nowait = self._writer.send_nowait
         self._stderr = StderrReader(launched.stderr, forward_stderr, observers)
         self._group = _Group(launched.popen)
         self._watch = ExitWatch(launched.popen, self._on_exit)
@@ -115,14 +118,6 @@ class ProcessStream:
             ConnectionLost: It closed its stdin, or the stream was closed.
         """
         await self._writer.send(frame)
-
-    def receive_nowait(self) -> bytes | None:
-        """Return a frame that has been read already; see `EagerStream`."""
-        return self._reader.receive_nowait()
-
-    def send_nowait(self, frame: bytes) -> bool:
-        """Queue a frame if that needs no waiting; see `EagerStream`."""
-        return self._writer.send_nowait(frame)
 
     async def aclose(self) -> None:
         """End the child, and whatever it left in its process group, within 5 seconds.

@@ -50,6 +50,9 @@ class StdioStream:
             self._reader.preload(takeover.read_ahead)
         self._out = _Output(stdout)
         self._writer = LineWriter(self._out.fd, self._out.sink, name="stdout", on_broken=self._reader.fail)
+        # These two, of `EagerStream`, are called for every frame.
+        self.receive_nowait = self._reader.receive_nowait
+        self.send_nowait = self._writer.send_nowait
 
     @property
     def is_terminal(self) -> bool:
@@ -72,14 +75,6 @@ class StdioStream:
             ConnectionLost: stdout is closed or broken, or the stream was closed.
         """
         await self._writer.send(frame)
-
-    def receive_nowait(self) -> bytes | None:
-        """Return a frame that has been read already; see `EagerStream`."""
-        return self._reader.receive_nowait()
-
-    def send_nowait(self, frame: bytes) -> bool:
-        """Queue a frame if that needs no waiting; see `EagerStream`."""
-        return self._writer.send_nowait(frame)
 
     async def aclose(self) -> None:
         """Write what is queued, for at most a second, and give stdin and stdout back."""

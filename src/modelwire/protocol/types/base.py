@@ -256,9 +256,9 @@ def encode_hook(value: Any) -> Any:
     """
     if isinstance(value, UnknownContent):
         return value.raw
-    dump = getattr(type(value), "model_dump", None)
+    dump: Any = getattr(value, "model_dump", None)
     if dump is not None:  # pydantic's models say themselves how they are written
-        return dump(value, mode="json", by_alias=True)
+        return dump(mode="json", by_alias=True)
     raise NotImplementedError(f"a {type(value).__name__} cannot be written as JSON")
 
 

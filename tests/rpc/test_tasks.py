@@ -1,4 +1,4 @@
-"""How calls share tasks: each runs inside one from beginning to end, and none sees what another left behind."""
+"""Each call runs inside a task of its own from beginning to end, and none sees what another left behind."""
 
 from __future__ import annotations
 
@@ -34,21 +34,11 @@ def watching() -> tuple[Server, list[Any]]:
     return server, tasks
 
 
-async def test_calls_that_never_wait_share_a_task() -> None:
+async def test_each_call_has_a_task_for_itself_whether_it_waits_or_not() -> None:
     server, tasks = watching()
     async with Client(server) as client:
-        assert await asyncio.gather(*(client.call("quick") for _ in range(5))) == ["quick"] * 5
-    assert len(tasks) == 5
-    assert len(set(tasks)) == 1
-
-
-async def test_a_call_that_waits_has_its_task_for_itself_to_the_end() -> None:
-    server, tasks = watching()
-    async with Client(server) as client:
-        await asyncio.gather(*(client.call(name) for name in ("slow", "quick", "slow", "slow", "quick")))
-    assert len(tasks) == 5
-    slow = [task for task in tasks if tasks.count(task) == 1]
-    assert len(slow) >= 3
+        await asyncio.gather(*(client.call(name) for name in ("slow", "quick", "slow", "quick", "quick")))
+    assert len(set(tasks)) == 5
 
 
 async def test_a_call_that_waits_holds_up_no_other() -> None:
@@ -151,3 +141,65 @@ async def test_a_handler_that_cancels_its_own_task_harms_no_later_call(caplog: p
     async with Client(server) as client:
         results = await asyncio.gather(client.call_tool("suicidal"), client.call("slow"), client.call("slow"))
         assert results[1:] == ["slow", "slow"]
+
+
+async def test_what_a_handler_leaves_armed_for_its_task_harms_no_later_call() -> None:
+    server = Server("s")
+
+    @server.tool
+    async def watchdog() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_later(0.01, task.cancel)
+        return "watched"
+
+    @server.tool
+    async def taken_back() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        task.uncancel()
+        return "taken back"
+
+    @server.tool
+    async def slow() -> str:
+        await asyncio.sleep(0.05)
+        return "slow"
+
+    async with Client(server) as client:
+        calls = (client.call("watchdog"), client.call("slow"), client.call_tool("taken_back"), client.call("slow"))
+        results = await asyncio.gather(*calls)
+        assert [result for result in results if result == "slow"] == ["slow", "slow"]
+
+
+async def test_context_variables_that_equal_the_old_ones_are_not_seen_either() -> None:
+    server = Server("s")
+    token = variable.set("1")
+
+    @server.tool
+    async def assign() -> str:
+        variable.set("".join(("1",)))
+        return "set"
+
+    @server.tool
+    async def look() -> int:
+        return id(variable.get())
+
+    try:
+        async with Client(server) as client:
+            seen = await asyncio.gather(client.call("look"), client.call("assign"), client.call("look"))
+        assert seen[0] == seen[2]
+    finally:
+        variable.reset(token)
+
+
+async def test_a_task_factory_of_the_old_kind_is_used() -> None:
+    server, tasks = watching()
+    loop = asyncio.get_running_loop()
+    loop.set_task_factory(lambda loop, coroutine: asyncio.Task(coroutine, loop=loop))  # type: ignore[arg-type]
+    try:
+        async with Client(server) as client:
+            assert await client.call("quick") == "quick"
+        assert [task.get_name() for task in tasks] == ["tools/call"]
+    finally:
+        loop.set_task_factory(None)
