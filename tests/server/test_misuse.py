@@ -212,3 +212,9 @@ async def test_no_value_of_a_template_climbs_out_of_its_place(template: str, uri
             [contents] = (await client.read_resource(uri)).contents
             assert isinstance(contents, types.TextResourceContents)
             assert contents.text == value
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, 1.5, float("nan"), "10"])
+def test_a_result_limit_that_is_no_number_of_bytes_is_refused(limit: Any) -> None:
+    with pytest.raises(ConfigError, match="max_result is a number of bytes"):
+        Server("s", max_result=limit)

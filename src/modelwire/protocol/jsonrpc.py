@@ -145,7 +145,11 @@ _VERSION = b'"2.0"'
 _INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]*)\Z")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 """Possessive, and satisfied by the end: whatever the text, each byte is looked at once and nothing is remembered."""
-_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_SURROGATES = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
+)
+"""A pair of surrogates, a lone one (the group), or any other escape, so that an escaped backslash begins none."""
+_REPLACEMENT = b"\\ufffd"
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEPS = bytes.maketrans(b"[{]}", bytes([1, 1, 255, 255]))
 """An opening bracket goes one deeper, a closing one back: 255 is -1 as a signed byte."""
@@ -340,24 +344,11 @@ def _mended(frame: bytes) -> bytes:
     Such an escape is JSON by its grammar but stands for no character; JavaScript writes it when a string was cut
     inside an emoji. One of them must not cost the whole message.
     """
-    parts: list[bytes] = []
-    copied = 0
-    high: re.Match[bytes] | None = None
-    for match in _ESCAPE.finditer(frame):
-        unit = match[1]
-        value = int(unit, 16) if unit is not None else 0
-        if 0xDC00 <= value < 0xE000 and high is not None and high.end() == match.start():
-            high = None  # a pair: one character
-            continue
-        for lone in (high, match if 0xDC00 <= value < 0xE000 else None):
-            if lone is not None:
-                parts += (frame[copied : lone.start()], b"\\ufffd")
-                copied = lone.end()
-        high = match if 0xD800 <= value < 0xDC00 else None
-    if high is not None:
-        parts += (frame[copied : high.start()], b"\\ufffd")
-        copied = high.end()
-    return b"".join((*parts, frame[copied:]))
+    return _SURROGATES.sub(_mend, frame)
+
+
+def _mend(escape: re.Match[bytes]) -> bytes:
+    return escape[0] if escape[1] is None else _REPLACEMENT
 
 
 _RECOVER_LIMIT: Final = 1 << 20

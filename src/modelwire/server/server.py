@@ -92,6 +92,8 @@ class Server:
     ) -> None:
         if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"a server's name is a string, not {name!r}")
+        if max_result is not None and (type(max_result) is not int or max_result < 1):
+            raise ConfigError(f"max_result is a number of bytes, or None for no limit, not {max_result!r}")
         if page_size is not None and page_size < 1:
             raise ConfigError(f"page_size must be at least 1, not {page_size}")
         if max_result is not None and max_result < 1:
