@@ -6,14 +6,13 @@ A `Call` is also the request's exchange: notifications go out through it as long
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from modelwire.protocol import jsonrpc
 from modelwire.protocol.jsonrpc import IdKey
 from modelwire.protocol.meta import RequestMeta
 from modelwire.protocol.methods import Method
-from modelwire.protocol.revisions import Revision
 from modelwire.rules.session import Peer
 
 if TYPE_CHECKING:
@@ -107,11 +106,3 @@ class Call:
     def on_cancel(self, watcher: Callable[[], None]) -> None:
         """Have ``watcher()`` called when the request is cancelled."""
         self._watchers = (*self._watchers, watcher)
-
-
-Handler: TypeAlias = Callable[[Call], Awaitable[Any]]
-"""Answers a request: returns a result (typed, a dict, or the JSON of one as bytes), or raises."""
-
-Middleware: TypeAlias = Callable[[Handler], Handler]
-
-__all__ = ["Call", "Handler", "Middleware", "Revision"]

@@ -23,7 +23,6 @@ from modelwire.errors import (
     LocalError,
     ProtocolViolation,
     RequestTimeout,
-    RpcError,
     peer_error,
 )
 from modelwire.log import log as _log
@@ -501,6 +500,3 @@ def _settle(answer: asyncio.Future[Raw], outcome: Any) -> None:
         answer.set_exception(outcome)
     else:
         answer.set_result(outcome)
-
-
-__all__ = ["MAX_REQUESTS", "BatchCall", "Connection", "RpcError", "lost"]

@@ -235,6 +235,3 @@ class Link:
 
 def _nothing_ready() -> bytes | None:
     return None
-
-
-__all__ = ["Link"]

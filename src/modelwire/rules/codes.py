@@ -10,7 +10,6 @@ from __future__ import annotations
 from modelwire.errors import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
-    INVALID_PARAMS,
     MISSING_CAPABILITY,
     RESOURCE_NOT_FOUND,
     UNSUPPORTED_REVISION,
@@ -32,9 +31,9 @@ def code_for(error: RpcError, revision: Revision) -> int:
     """
     code = error.code
     if code == RESOURCE_NOT_FOUND or (isinstance(error, NotFound) and error.uri is not None):
-        return RESOURCE_NOT_FOUND if revision.handshake else INVALID_PARAMS
+        return revision.resource_not_found_code
     if code == URL_ELICITATION_REQUIRED:
-        return code if revision.name == "2025-11-25" else INTERNAL_ERROR
+        return code if revision.covers("2025-11-25", "2025-11-25") else INTERNAL_ERROR
     if code in _RESERVED and (revision.handshake or code not in _DEFINED):
         return INTERNAL_ERROR
     return code

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping
-from typing import Any, get_args, get_origin
+from typing import Any
 
 import msgspec
 
@@ -266,9 +266,3 @@ def _located(path: str, value: Any, steps: tuple[Any, ...]) -> tuple[str, Any]:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def is_pydantic_alias(annotation: Any) -> bool:
-    """Whether an annotation in brackets is a class that pydantic made generic."""
-    origin = get_origin(annotation)
-    return bool(get_args(annotation)) and hasattr(origin, "__pydantic_validator__")

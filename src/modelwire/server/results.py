@@ -30,15 +30,13 @@ class ResultCheck:
         annotation: What it says it returns; ``Any`` for no promise; a node where msgspec alone would not do.
     """
 
-    __slots__ = ("_annotation", "_decode", "_exact", "_name", "_node", "_scalar")
+    __slots__ = ("_annotation", "_decode", "_exact", "_name", "_node")
 
     def __init__(self, name: str, annotation: Any) -> None:
         self._name = name
         self._annotation = annotation
         self._node = annotation if isinstance(annotation, Node) else None
         self._exact = annotation if annotation in (int, bool, str) else None
-        self._scalar = annotation if annotation in (int, bool) else None
-        """A type whose every value is JSON as it is."""
         self._decode = None if annotation is Any or self._node is not None else msgspec.json.Decoder(annotation).decode
 
     def encode(self, value: Any) -> bytes:
@@ -48,13 +46,11 @@ class ResultCheck:
             ResultError: It contradicts the annotation, or holds NaN, an infinity, a lone surrogate or an object
                 that has no JSON form.
         """
-        if type(value) is self._scalar:
-            return msgspec.json.encode(value)
+        if self._exact is not None and type(value) is self._exact:
+            return self._written(value)
         if self._node is not None:
             value = self._dumped(self._node, value)
         written = self._written(value)
-        if self._exact is not None and type(value) is self._exact:
-            return written
         if b"null" in written and (place := _not_finite(value)) is not None:
             raise ResultError(f"{self._name} returned {place[1]} at {place[0]}, which JSON cannot hold")
         if self._decode is not None:

@@ -69,6 +69,7 @@ class LineWriter:
         """Queue a frame and return True; return False when `send` would wait or raise."""
         if self._lost is not None or self._queued > HIGH_WATER:
             return False
+        # As `_queue` does, in full: this is called for every frame.
         line = frame + b"\n" if b"\n" not in frame else frame_line(frame)
         self._lines.append(line)
         self._queued += len(line)
