@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from modelwire.rpc.observer import Observer
     from modelwire.server.annotations import Name
     from modelwire.server.context import Context
+    from modelwire.server.dependencies import Depends
     from modelwire.server.forms import form_schema
     from modelwire.server.media import Audio, EmbeddedResource, Image, ResourceLink, Text
     from modelwire.server.server import Server
@@ -51,6 +52,7 @@ __all__ = [
     "ConnectionFailed",
     "ConnectionLost",
     "Context",
+    "Depends",
     "EmbeddedResource",
     "FrameTooLarge",
     "Image",
@@ -88,6 +90,7 @@ _ELSEWHERE = {
     "Audio": "modelwire.server.media",
     "Client": "modelwire.client.client",
     "Context": "modelwire.server.context",
+    "Depends": "modelwire.server.dependencies",
     "EmbeddedResource": "modelwire.server.media",
     "Image": "modelwire.server.media",
     "Name": "modelwire.server.annotations",

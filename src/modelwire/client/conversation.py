@@ -150,6 +150,9 @@ class Conversation:
         try:
             opened = await self._opener.open(link.connection, timeout)
         except ConnectionLost as error:
+            failed = await self._target.failed_to_serve()
+            if failed is not None:
+                raise failed from failed.__cause__
             raise await _at_start(error, stream) from None
         except RequestTimeout as late:
             raise _with_stderr(late, stream) from None

@@ -24,6 +24,9 @@ from modelwire.transports.stderr import StderrTarget
 SERVER_SECONDS = 10.0
 """How long a server in this process may take to end once its client has left; half of it, it gives its own requests."""
 
+FAILING_SECONDS = 1.0
+"""How long a server in this process that has closed the connection may take to say why."""
+
 _LATER = ("http://", "https://", "ws://", "wss://", "tcp://", "unix://")
 
 
@@ -63,6 +66,8 @@ class Target:
         self._observers = observers
         self._opened = False
         self._serving: asyncio.Task[None] | None = None
+        self._failure: BaseException | None = None
+        """What a server in this process has failed with."""
         self.command = _command(target)
 
     def __str__(self) -> str:
@@ -101,8 +106,26 @@ class Target:
 
     def _open_memory(self) -> MessageStream:
         ours, theirs = memory_pair()
-        self._serving = asyncio.create_task(self._target.serve(theirs))
+        self._failure = None
+        self._serving = asyncio.create_task(self._serve(theirs))
         return ours
+
+    async def _serve(self, stream: MessageStream) -> None:
+        try:
+            await self._target.serve(stream)
+        except (Exception, SystemExit) as error:  # a SystemExit that leaves a task would end the whole loop
+            self._failure = error
+
+    async def failed_to_serve(self) -> ConnectionFailed | None:
+        """Return why a server in this process has ended, where that was a failure of its own such as its lifespan's."""
+        if self._serving is not None:
+            await asyncio.wait([self._serving], timeout=FAILING_SECONDS)
+        why = self._failure
+        if why is None:
+            return None
+        failed = ConnectionFailed(f"{self} closed the connection, because it failed: {type(why).__name__}: {why}")
+        failed.__cause__ = why
+        return failed
 
     async def closed(self) -> None:
         """Wait for what `open` started in this process."""
@@ -116,8 +139,8 @@ class Target:
             await asyncio.wait([serving], timeout=SERVER_SECONDS)
         if self._serving is serving:
             self._serving = None
-            if serving.done() and not serving.cancelled() and (error := serving.exception()) is not None:
-                _log.error("%s failed", self, exc_info=error)
+            if self._failure is not None:
+                _log.error("%s failed", self, exc_info=self._failure)
 
 
 _RUNNERS = {".js": "node", ".mjs": "node", ".cjs": "node", ".ts": "npx", ".sh": "sh", ".rb": "ruby"}

@@ -100,7 +100,9 @@ class Call:
         del self.connection.calls[self.key]
         for watcher in self._watchers:
             watcher()
-        if self.task is not None:
+        if self.task is not None and not self.task.done():
+            self.connection.leaving.add(self.task)
+            self.task.add_done_callback(self.connection.leaving.discard)
             self.task.cancel(reason)
 
     def on_cancel(self, watcher: Callable[[], None]) -> None:

@@ -103,9 +103,13 @@ class Connection:
     ) -> None:
         self.dispatcher = dispatcher
         self.session = session or Session()
+        self.shared: Any = None
+        """What handlers of all connections may use together; for whoever serves the connection to set."""
         self.observers = observers
         self.calls: dict[IdKey, Call] = {}
         """The peer's requests that are being answered."""
+        self.leaving: set[asyncio.Task[Any]] = set()
+        """What still runs for requests that were cancelled."""
         self.pending = Pending()
         self.batching = False
         """Whether the peer may send batches; on a server the session's revision says so."""
@@ -348,6 +352,15 @@ class Connection:
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=seconds)
+
+    async def settle_cancelled(self, seconds: float) -> None:
+        """Wait until the handlers of cancelled requests have ended: they may have to clean up.
+
+        Args:
+            seconds: How long to wait at most.
+        """
+        if self.leaving:
+            await asyncio.wait(self.leaving, timeout=seconds)
 
     def _followed(self, task: asyncio.Future[Any]) -> None:
         self._callbacks.discard(task)

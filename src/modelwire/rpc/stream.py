@@ -20,6 +20,8 @@ from modelwire.rules.session import Session
 
 HIGH_WATER = 1 << 20
 """Bytes waiting to be sent above which whoever answers waits."""
+CLEAN_UP = 1.0
+"""Seconds that the handlers of cancelled requests have to clean up before what they use is taken away."""
 READ_PAUSE = 1 << 26
 """Bytes waiting to be sent above which nothing more is read: what waits is then bounded by the open requests."""
 
@@ -214,6 +216,7 @@ class Link:
             await asyncio.wait(open_tasks, timeout=grace)
         for call in list(self.connection.calls.values()):
             call.cancel("the connection is closing")
+        await self.connection.settle_cancelled(CLEAN_UP)
         try:
             await asyncio.wait_for(self.flushed(), grace)
         except TimeoutError:

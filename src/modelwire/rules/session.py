@@ -7,7 +7,7 @@
     NEW         ``initialize``                         HANDSHAKEN, with the revision that was negotiated
     NEW         ``ping``                               allowed
     NEW         any other request                      refused: ``-32602`` naming both ways to open
-    HANDSHAKEN  ``initialize``                         negotiated anew; levels and subscriptions start over
+    HANDSHAKEN  ``initialize``                         negotiated anew; levels, subscriptions, state start over
     HANDSHAKEN  any other request                      its peer is the one that ``initialize`` named
 
 A session holds what one client's handshake established. Nothing here awaits, keeps time or sends.
@@ -60,7 +60,7 @@ class Session:
         principal: Who the client is, where the transport knows.
     """
 
-    __slots__ = ("declared", "initialized", "on_ready", "peer", "principal", "served", "subscribed")
+    __slots__ = ("declared", "initialized", "on_ready", "peer", "principal", "served", "state", "subscribed")
 
     def __init__(self, principal: str | None = None) -> None:
         self.principal = principal
@@ -72,6 +72,8 @@ class Session:
         """Whether an ordinary request has been admitted since the handshake."""
         self.subscribed: set[str] = set()
         """The URIs of ``resources/subscribe``."""
+        self.state: dict[str, Any] = {}
+        """What handlers keep from one request to the next; for handshake revisions, which have sessions."""
         self.declared: Mapping[str, Any] = {}
         """The capabilities that our answer to ``initialize`` declared."""
         self.on_ready: Callable[[], None] | None = None
@@ -98,6 +100,7 @@ class Session:
         self.peer = Peer(revision, params.client_info, params.capabilities, "info", self.principal)
         self.served = self.initialized = False
         self.subscribed.clear()
+        self.state = {}
         return revision
 
     def set_level(self, level: LoggingLevel) -> None:

@@ -29,6 +29,13 @@ from modelwire.protocol.types import (
 from modelwire.rpc.call import Call
 from modelwire.rules.session import Peer
 
+# "State that needs to span multiple requests [...] MUST be referenced by an explicit identifier the client passes on
+# each request"; "a server must not treat connection or process identity as a proxy for conversation or session
+# continuity" (2026-07-28, basic/index, Statelessness)
+_NO_STATE = (
+    "{revision} is stateless and has no ctx.state: a connection is no session there. Return an identifier of what is "
+    "to be kept, and take it as an argument of later calls; what all clients share belongs into Server(lifespan=...)"
+)
 _SEVERITY = {level: rank for rank, level in enumerate(LOGGING_LEVELS)}
 
 
@@ -76,6 +83,31 @@ class Context:
         if isinstance(params, Raw):  # a method of the user's own
             params = wire.decode(params, RequestParams)
         return params.meta
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What handlers keep for this client from one request to the next, until its session ends.
+
+        No other client sees it. ``initialize`` begins it anew. Handshake revisions only: 2026-07-28 has no sessions.
+
+        Raises:
+            ConfigError: The request is one of 2026-07-28; the message says what to do instead.
+        """
+        if not self._call.peer.revision.handshake:
+            raise ConfigError(_NO_STATE.format(revision=self._call.peer.revision))
+        return self._call.connection.session.state
+
+    @property
+    def lifespan(self) -> Any:
+        """What the server's lifespan yields, as it is. Parameters get it by its type, too: see `Server`.
+
+        Raises:
+            ConfigError: The server has no lifespan.
+        """
+        running = self._call.connection.shared
+        if running is None or not running.exists:
+            raise ConfigError("ctx.lifespan is what Server(lifespan=...) yields, and this server has no lifespan")
+        return running.value
 
     @property
     def cancelled(self) -> bool:

@@ -25,6 +25,7 @@ from modelwire.rpc.dispatcher import Route
 from modelwire.rules.subscriptions import LISTS
 from modelwire.server.context import Context
 from modelwire.server.functions import run_sync, threads_for
+from modelwire.server.lifespan import Companion, Lifespan, Running
 from modelwire.server.opening import Opening
 from modelwire.server.prompts import Completions, PromptEntry, Prompts
 from modelwire.server.registry import Registry
@@ -49,6 +50,7 @@ class Features:
         declare: Features to declare although nothing is registered for them.
         extensions: Extensions supported.
         experimental: Non-standard capabilities.
+        lifespan: What lives as long as the server serves.
     """
 
     def __init__(
@@ -62,7 +64,12 @@ class Features:
         declare: frozenset[str],
         extensions: dict[str, dict[str, Any]] | None,
         experimental: dict[str, dict[str, Any]] | None,
+        lifespan: Lifespan,
     ) -> None:
+        self.lifespan = lifespan
+        self.companions: list[Companion] = []
+        """What runs beside the lifespan while the server serves: each is called with the server and returns an async
+        context manager, entered after the lifespan and left before it, in the same task. Append before serving."""
         self._declare = declare
         self._extensions = extensions
         self._experimental = experimental
@@ -168,8 +175,9 @@ class Features:
         """Tell whoever wants to know that a list, or the resource of a URI, changed."""
         self.hub.changed("list" if what in LISTS else "resource", what)
 
-    def attach(self, connection: Connection, announce_lists: bool) -> None:
-        """Have a connection's client told of changes."""
+    def attach(self, connection: Connection, announce_lists: bool, running: Running) -> None:
+        """Have a connection's client told of changes, and its handlers use what the lifespan yields."""
+        connection.shared = running
         subscriber = session_subscriber(connection, self._announcements if announce_lists else lambda name: [])
         self._sessions[connection] = subscriber
         connection.session.on_ready = subscriber.kick

@@ -5,19 +5,22 @@ On the wire every argument of a prompt is a string; the function's own types tak
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from modelwire.errors import INVALID_PARAMS, RpcError
+from modelwire.errors import INVALID_PARAMS, RpcError, SignatureError
 from modelwire.protocol import types as t
 from modelwire.rpc.call import Call
 from modelwire.server import contents
 from modelwire.server.choices import choices, matching
-from modelwire.server.functions import Function, run_sync
+from modelwire.server.context import Context
+from modelwire.server.dependencies import Injection
+from modelwire.server.functions import Function, run_sync, threads_for
 from modelwire.server.limits import limited
 from modelwire.server.registry import Registry
+from modelwire.server.resolving import resolved
 from modelwire.server.resources import Resources, guarded
 from modelwire.server.signature import ArgumentErrors
 from modelwire.server.tools import unknown
@@ -134,22 +137,43 @@ def _result(value: Any) -> t.CompleteResult:
     return t.CompleteResult(t.Completion(values[:MAX_VALUES], total=len(values), has_more=True))
 
 
-async def suggest(
-    function: Callable[..., Any], call: Call, takes: frozenset[str], context: Any, pool: WorkerPool | None
-) -> Any:
-    """Call a completer with what has been typed, and whatever else it takes by name.
+def completer(
+    function: Callable[..., Any], what: str, shared: Sequence[Any], pool: WorkerPool
+) -> Callable[[Call], Awaitable[Any]]:
+    """Return what answers with a function's suggestions.
 
     Args:
-        function: Called with the typed text; ``arguments=`` (the values already chosen) and ``ctx=`` where it has them.
-        call: The request.
-        takes: The names of its parameters.
-        context: The request's context.
-        pool: The threads that it runs in; None runs it on the loop.
+        function: Called with the typed text, with ``arguments=`` (the values already chosen) where it has that, and
+            with what fills its other parameters: the context, dependencies, what the lifespan yields.
+        what: What to call it in messages.
+        shared: The types by which parameters take what the lifespan yields.
+        pool: The threads for what is no async function.
+
+    Raises:
+        SignatureError: It has a parameter that nothing fills.
     """
-    extra: dict[str, Any] = {}
-    if "arguments" in takes:
-        given = call.params.context
-        extra["arguments"] = dict((given.arguments if given is not None else None) or {})
-    if "ctx" in takes:
-        extra["ctx"] = context
-    return await run_sync(lambda: function(call.params.argument.value, **extra), pool)
+    injection = Injection(what, Context, shared)
+    ordinary = injection.read(function)
+    for parameter in ordinary[1:]:
+        if parameter.name != "arguments" and parameter.default is parameter.empty:
+            raise SignatureError(
+                f"{what}: nothing fills parameter {parameter.name!r}; a completer takes the typed text, `arguments`, "
+                "a Context and dependencies"
+            )
+    plan, threads = injection.plan, threads_for(function, pool)
+    by_name = [parameter.name for parameter in ordinary[:1] if parameter.kind is not parameter.POSITIONAL_ONLY]
+    wants_arguments = any(parameter.name == "arguments" for parameter in ordinary[1:])
+
+    def call_with(call: Call, given: dict[str, Any]) -> Awaitable[Any]:
+        typed: str = call.params.argument.value
+        if wants_arguments:
+            chosen = call.params.context
+            given["arguments"] = dict((chosen.arguments if chosen is not None else None) or {})
+        if by_name:  # something else may stand before it
+            return run_sync(lambda: function(**{by_name[0]: typed}, **given), threads)
+        return run_sync(lambda: function(typed, **given), threads)
+
+    def answer(call: Call) -> Awaitable[Any]:
+        return resolved(plan, call, pool, lambda given: call_with(call, given))
+
+    return answer

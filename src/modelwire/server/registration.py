@@ -6,18 +6,17 @@ This file holds the public methods for that and hands the work to the features b
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 from modelwire.errors import ConfigError, SignatureError
 from modelwire.protocol import types as t
-from modelwire.rpc.call import Call
 from modelwire.server import contents
 from modelwire.server.context import Context
 from modelwire.server.features import Features
-from modelwire.server.functions import Function, threads_for
-from modelwire.server.prompts import suggest
+from modelwire.server.functions import Function
+from modelwire.server.prompts import completer
+from modelwire.server.resolving import ResolvingFunction
 from modelwire.server.signature import compile_signature, tool_name
 from modelwire.server.signature import description as documented
 from modelwire.server.workers import WorkerPool
@@ -305,21 +304,21 @@ class Registration:
         """Register who suggests values for one argument of a prompt or a resource template.
 
         The function is called with what has been typed so far and returns strings, of which 100 at most are sent. If it
-        has a parameter ``arguments`` it also gets the values chosen already, and the context if it has ``ctx``. Sync
-        functions run in a worker thread. Arguments of ``Literal`` and ``Enum`` types need nobody.
+        has a parameter ``arguments`` it also gets the values chosen already, and the context if it has ``ctx``; other
+        parameters are dependencies (`Depends`). Sync functions run in a worker thread. Arguments of ``Literal`` and
+        ``Enum`` types need nobody.
 
         Args:
             name: The prompt's name, or the template.
             argument: The argument.
+
+        Raises:
+            SignatureError: The function has a parameter that nothing fills; the message names it.
         """
 
         def register(function: F) -> F:
-            takes = frozenset(inspect.signature(function).parameters)
-            threads = threads_for(function, self._pool)
-
-            def answer(call: Call) -> Awaitable[Any]:
-                return suggest(function, call, takes, Context(call) if "ctx" in takes else None, threads)
-
+            what = f"completion of {argument!r} of {name!r}"
+            answer = completer(function, what, self.features.lifespan.kinds, self._pool)
             self.features.completions.add(name, argument, answer)
             return function
 
@@ -368,10 +367,13 @@ class Registration:
             function,
             name=name,
             context_type=Context,
+            shared=self.features.lifespan.kinds,
             structured=structured,
             content_types=(*contents.RETURNED, t.CallToolResult, t.InputRequiredResult),
         )
-        return Function(function, signature, self._pool, inline=inline, timeout=timeout)
+        if signature.plan is None:
+            return Function(function, signature, self._pool, inline=inline, timeout=timeout)
+        return ResolvingFunction(function, signature, signature.plan, self._pool, inline=inline, timeout=timeout)
 
 
 def _decorator(add: Callable[..., None], function: Any, options: dict[str, Any]) -> Any:

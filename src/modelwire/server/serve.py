@@ -17,7 +17,8 @@ from modelwire.log import log as _log
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall, Connection
 from modelwire.rpc.message_stream import MessageStream
-from modelwire.rpc.stream import Link
+from modelwire.rpc.stream import CLEAN_UP, Link
+from modelwire.server.lifespan import Running
 
 if TYPE_CHECKING:
     from modelwire.server.server import Server
@@ -47,10 +48,32 @@ async def _open(server: Server, endpoint: Any) -> MessageStream:
     return cast(MessageStream, endpoint)
 
 
-async def serve_stream(server: Server, stream: MessageStream) -> None:
-    """Serve one message stream until its other end closes; the stream is closed afterwards."""
-    link = Link(stream, server.dispatcher, observers=server.observers)
-    server.features.attach(link.connection, server.announce_lists)
+async def serve_stream(server: Server, stream: MessageStream, started: asyncio.Future[None] | None = None) -> None:
+    """Serve one message stream until its other end closes; the stream is closed afterwards.
+
+    Args:
+        server: The server.
+        stream: The stream.
+        started: Told when the lifespan has started, so that from now on the client is answered.
+
+    Raises:
+        BaseException: What the server's lifespan has failed with.
+    """
+    closing = stream.aclose
+    try:
+        async with server.features.lifespan.held() as running:
+            link = Link(stream, server.dispatcher, observers=server.observers)
+            closing = link.aclose
+            server.features.attach(link.connection, server.announce_lists, running)
+            if started is not None and not started.done():
+                started.set_result(None)
+            await _serve_link(server, link, running)
+    finally:
+        # Only now, so that what the end of a lifespan prints does not go onto the wire.
+        await closing()
+
+
+async def _serve_link(server: Server, link: Link, running: Running) -> None:
     reading = asyncio.create_task(link.run())
 
     def stop() -> None:
@@ -60,24 +83,24 @@ async def serve_stream(server: Server, stream: MessageStream) -> None:
     link.connection.on_stop = stop
     grace = DRAIN
     try:
-        await asyncio.wait([reading])
-        _say_why(reading)
+        await asyncio.wait([reading, running.over], return_when=asyncio.FIRST_COMPLETED)
+        if reading.done():
+            _say_why(reading)
+        else:
+            grace = STOP
     except asyncio.CancelledError:
         grace = STOP
-        reading.cancel()
         raise
     finally:
-        await _end(server, link, reading, grace)
+        reading.cancel()
+        await _end(server, link, grace)
 
 
-async def _end(server: Server, link: Link, reading: asyncio.Task[None], grace: float) -> None:
-    """The order of the end: subscriptions, accepted requests, what is queued, the stream."""
+async def _end(server: Server, link: Link, grace: float) -> None:
+    """The order of the end: subscriptions, accepted requests, what is queued; then the lifespan, then the stream."""
     server.features.detach(link.connection)
     await server.features.listeners.end(link.connection)
     await link.finish(grace)
-    if not reading.done():
-        reading.cancel()
-    await link.aclose()
 
 
 def _say_why(reading: asyncio.Task[None]) -> None:
@@ -116,7 +139,15 @@ class Serving:
 
     async def __aenter__(self) -> Serving:
         stream = await _open(self._server, self._endpoint)
-        self._task = asyncio.create_task(serve_stream(self._server, stream))
+        started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(serve_stream(self._server, stream, started))
+        try:
+            await asyncio.wait([self._task, started], return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await self.aclose()
+            raise
+        if self._task.done():
+            self._task.result()
         return self
 
     async def wait(self) -> None:
@@ -125,7 +156,11 @@ class Serving:
             await asyncio.shield(self._task)
 
     async def aclose(self) -> None:
-        """End the serving: open subscriptions end, running requests get a moment. May be called twice."""
+        """End the serving: open subscriptions end, running requests get a moment. May be called twice.
+
+        Raises:
+            BaseException: What the server's lifespan has failed with.
+        """
         if self._task is None:
             return
         self._task.cancel()
@@ -136,7 +171,12 @@ class Serving:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.aclose()
+        try:
+            await self.aclose()
+        except BaseException as failure:
+            if error is None or failure is error or isinstance(failure, asyncio.CancelledError):
+                raise
+            _log.error("serving %s failed", self._server.name, exc_info=failure)
 
 
 class ServerSession:
@@ -157,6 +197,9 @@ class ServerSession:
         self._server = server
         self._send = send
         self._connection: Connection | None = None
+        self._running: Running | None = None
+        self._opening = asyncio.Lock()
+        self._closed = False
 
     async def handle(self, frame: bytes) -> bytes | None:
         """Take in one frame and return the frame that answers it, or None when nothing does.
@@ -165,8 +208,11 @@ class ServerSession:
 
         Args:
             frame: One JSON-RPC message, or a batch where 2025-03-26 was negotiated.
+
+        Raises:
+            BaseException: What the server's lifespan has failed with.
         """
-        connection = self._open()
+        connection = self._connection or await self._open()
         answer = connection.receive(frame)
         if type(answer) is Call:
             frames: list[bytes] = []
@@ -178,11 +224,26 @@ class ServerSession:
             return answer.frame
         return cast("bytes | None", answer)
 
-    def _open(self) -> Connection:
-        if self._connection is None:
-            self._connection = Connection(self._server.dispatcher, self._hand_on, observers=self._server.observers)
-            self._server.features.attach(self._connection, self._server.announce_lists)
-        return self._connection
+    async def _open(self) -> Connection:
+        """Begin with the first frame: the lifespan first of all."""
+        async with self._opening:
+            if self._running is not None and self._running.failure is not None:
+                raise self._running.failure
+            if self._connection is None:
+                running = await self._server.features.lifespan.enter()
+                if self._closed:
+                    await self._server.features.lifespan.leave(running)
+                    raise ConnectionLost("the session was closed while the server started")
+                self._running = running
+                self._connection = Connection(self._server.dispatcher, self._hand_on, observers=self._server.observers)
+                self._server.features.attach(self._connection, self._server.announce_lists, running)
+                running.over.add_done_callback(self._lost)
+            return self._connection
+
+    def _lost(self, over: asyncio.Future[None]) -> None:
+        if self._connection is not None and not self._closed:
+            self._connection.end(ConnectionLost("the server's lifespan has failed"))
+            self._connection = None
 
     def _hand_on(self, frame: bytes) -> None:
         if self._send is not None:
@@ -205,10 +266,23 @@ class ServerSession:
             for call in calls:
                 call.cancel("whoever handles the frame was cancelled")
             raise
+        if self._running is not None and self._running.failure is not None:
+            raise self._running.failure
 
     async def aclose(self) -> None:
-        """End the conversation: open subscriptions end, what still runs is cancelled."""
-        if self._connection is not None:
-            self._server.features.detach(self._connection)
-            await self._server.features.listeners.end(self._connection)
-            self._connection.end(ConnectionLost("the session was closed"))
+        """End the conversation: open subscriptions end, what still runs is cancelled.
+
+        Raises:
+            BaseException: What the server's lifespan has failed with.
+        """
+        self._closed = True
+        running, self._running = self._running, None
+        try:
+            if self._connection is not None:
+                self._server.features.detach(self._connection)
+                await self._server.features.listeners.end(self._connection)
+                self._connection.end(ConnectionLost("the session was closed"))
+                await self._connection.settle_cancelled(CLEAN_UP)
+        finally:
+            if running is not None:
+                await self._server.features.lifespan.leave(running)

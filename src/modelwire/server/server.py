@@ -19,6 +19,7 @@ from modelwire.rpc.dispatcher import Dispatcher
 from modelwire.rpc.observer import Observer
 from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
 from modelwire.server.features import Features
+from modelwire.server.lifespan import Lifespan, LifespanFunction
 from modelwire.server.program import run
 from modelwire.server.registration import Registration
 from modelwire.server.serve import ServerSession, Serving, serve
@@ -49,6 +50,14 @@ class Server(Registration):
             longest message that clients of this library accept. In place of a larger one goes an error that says how
             large it was. None sends any.
         observers: Who watches the frames of every connection.
+        lifespan: What is set up before the first client is served and cleaned up after the last: an async function
+            with one ``yield``, with or without ``@asynccontextmanager``, called with the server or with nothing. What
+            it yields is ``ctx.lifespan``, and fills parameters of the type that its annotation names:
+            ``AsyncIterator[Database]``, or ``AsyncIterator[tuple[Database, Cache]]`` for several. A plain generator
+            function runs in a worker thread. If it fails, the serving ends with its error.
+
+    Raises:
+        ConfigError: A setting cannot work.
 
     Example:
         ```
@@ -81,6 +90,7 @@ class Server(Registration):
         max_message: int = DEFAULT_MAX_MESSAGE,
         max_result: int | None = DEFAULT_MAX_MESSAGE,
         observers: Sequence[Observer] = (),
+        lifespan: LifespanFunction | None = None,
     ) -> None:
         if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"a server's name is a string, not {name!r}")
@@ -100,6 +110,7 @@ class Server(Registration):
         self.announce_lists = announce_lists
         self.max_message = max_message
         identity = wire.encode(self.info, LATEST)
+        pool = WorkerPool(max_workers)
         features = Features(
             self.info,
             identity,
@@ -109,8 +120,9 @@ class Server(Registration):
             declare=frozenset(declare),
             extensions=extensions,
             experimental=experimental,
+            lifespan=Lifespan(self, lifespan, pool),
         )
-        super().__init__(features, WorkerPool(max_workers))
+        super().__init__(features, pool)
         self.dispatcher = Dispatcher(features.routes, self._notice, identity)
 
     @property

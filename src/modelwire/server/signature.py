@@ -22,6 +22,7 @@ from modelwire.server.annotations import Name, Scope, is_union, refusal, unwrap,
 from modelwire.server.arguments import MISSING, Argument, ArgumentErrors, binder
 from modelwire.server.constraints import Rules, is_field, read
 from modelwire.server.converters import Unsupported, converter
+from modelwire.server.dependencies import Dependency, Injection
 from modelwire.server.given_schema import GivenBinder
 from modelwire.server.nodes import Plain
 from modelwire.server.results import ResultCheck, ResultError
@@ -41,11 +42,12 @@ class Signature:
         is_async: Calling the function gives an awaitable.
         is_generator: Calling it gives a generator (asynchronous when ``is_async``), whose items are the result's.
         context_parameter: The parameter that takes the context, to be passed by keyword; None without one.
+        plan: What else fills parameters that are no arguments, and how it is made; None where nothing does.
         descriptions: What the docstring says of each parameter.
     """
 
     __slots__ = ("_check", "_given", "_keywords", "_plain", "_positional", "_values", "context_parameter",
-                 "descriptions", "input_schema", "is_async", "is_generator", "output_schema")  # fmt: skip
+                 "descriptions", "input_schema", "is_async", "is_generator", "output_schema", "plan")  # fmt: skip
 
     def __init__(self, parts: _Parts, check: ResultCheck, output_schema: dict[str, Any] | None) -> None:
         self._values = parts.binder.values
@@ -58,7 +60,9 @@ class Signature:
         self.output_schema = output_schema
         self.is_async = parts.is_async
         self.is_generator = parts.is_generator
-        self.context_parameter = parts.context
+        self.context_parameter = parts.injection.context
+        plan = parts.injection.plan
+        self.plan = plan if plan.more_than_context else None
         self.descriptions = parts.descriptions
 
     @property
@@ -67,7 +71,7 @@ class Signature:
         return self._values if self._plain else None
 
     def bind(self, arguments: msgspec.Raw | bytes | None) -> tuple[list[Any], dict[str, Any]]:
-        """Return what to call the function with; the context, if it takes one, is for the caller to add.
+        """Return what to call the function with; what is no argument is for the caller to add by keyword.
 
         Args:
             arguments: The JSON object of the call; None is an empty one.
@@ -97,6 +101,7 @@ def compile_signature(
     *,
     name: str,
     context_type: type | None = None,
+    shared: Sequence[Any] = (),
     structured: bool | None = None,
     content_types: tuple[type, ...] = (),
     input_schema: dict[str, Any] | None = None,
@@ -107,6 +112,7 @@ def compile_signature(
         function: A function, bound method, partial or callable object.
         name: What to call it in messages: the name of the tool.
         context_type: The class whose parameter takes the context and is no argument.
+        shared: The types whose parameters take what the lifespan yields, and are no arguments.
         structured: False for no output schema, True to have one even for text, None to decide by the annotation.
         content_types: Classes that are content already, so that a result of them has no output schema.
         input_schema: JSON Schema of the arguments, given by hand. They are validated by it first; parameters then get
@@ -116,7 +122,7 @@ def compile_signature(
         SignatureError: It cannot be called from JSON arguments, or a type cannot be enforced.
         ConfigError: ``input_schema`` is no JSON Schema 2020-12 of an object.
     """
-    parts = _Parts(function, name, context_type, input_schema)
+    parts = _Parts(function, name, Injection(name, context_type, shared), input_schema)
     annotation = _returned(parts)
     if structured is False or (structured is None and _only_content(annotation, content_types)):
         return Signature(parts, ResultCheck(name, Any), None)
@@ -155,15 +161,14 @@ class _Parts:
     """What a function's parameters come to."""
 
     def __init__(
-        self, function: Callable[..., Any], name: str, context_type: type | None, given: dict[str, Any] | None
+        self, function: Callable[..., Any], name: str, injection: Injection, given: dict[str, Any] | None
     ) -> None:
         self.name = name
         self.function: Any = function
         self.scope = Scope(function)
-        self.context: str | None = None
+        self.injection = injection
         self.positional: list[str] = []
         self.keywords: list[str] = []
-        self._context_type = context_type
         self.given: GivenBinder | None = None
         self._by_hand = given is not None
         self._rest = self._rows = ""
@@ -223,11 +228,10 @@ class _Parts:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             self._take_stars(parameter, where)
             return
-        annotation = self._evaluated(parameter.annotation, where)
-        if parameter.name == "ctx" and parameter.annotation is parameter.empty and self._context_type is not None:
-            raise SignatureError(f"{self.name}: {where} has no annotation; write ctx: {self._context_type.__name__}")
-        if self._is_context(annotation):
-            self._take_context(parameter)
+        # What `Depends` fills needs no annotation: its type may be imported for type checkers only.
+        depends = isinstance(parameter.default, Dependency)
+        annotation = Any if depends else self._evaluated(parameter.annotation, where)
+        if self.injection.take(parameter, annotation):
             return
         default = parameter.default
         if is_field(default):  # `days: int = Field(3, ge=1)`
@@ -240,8 +244,8 @@ class _Parts:
             self._take(parameter.name, annotation)
         except Unsupported as error:
             raise SignatureError(f"{self.name}: {where}: {error}") from error
-        # Past the context everything goes by keyword, since the caller adds the context by keyword.
-        by_keyword = parameter.kind is parameter.KEYWORD_ONLY or self.context is not None
+        # Past what is no argument everything goes by keyword, since the caller adds that by keyword.
+        by_keyword = parameter.kind is parameter.KEYWORD_ONLY or bool(self.injection)
         (self.keywords if by_keyword else self.positional).append(parameter.name)
 
     def _take(self, name: str, annotation: Any) -> None:
@@ -255,6 +259,11 @@ class _Parts:
             stars = "*" if rows else "**"
             raise SignatureError(
                 f"{self.name}: {where} ({stars}{parameter.name}) has no schema; name every parameter, or give a schema"
+            )
+        if rows and self.injection:
+            raise SignatureError(
+                f"{self.name}: {where} (*{parameter.name}) stands behind a parameter that is passed by keyword; "
+                "move what takes the context or a dependency behind it"
             )
         if rows:
             self._rows = parameter.name
@@ -271,26 +280,6 @@ class _Parts:
                 f"{self.name}: the annotation of {where} cannot be evaluated: {error}; "
                 "define or import its names at module level, outside `if TYPE_CHECKING`"
             ) from error
-
-    def _is_context(self, annotation: Any) -> bool:
-        if self._context_type is None:
-            return False
-        plain = without_annotated(annotation)
-        options = get_args(plain) if is_union(plain) else (plain,)
-        classes = [get_origin(option) or option for option in options]
-        return any(isinstance(cls, type) and issubclass(cls, self._context_type) for cls in classes)
-
-    def _take_context(self, parameter: inspect.Parameter) -> None:
-        if self.context is not None:
-            raise SignatureError(
-                f"{self.name}: parameters {self.context!r} and {parameter.name!r} both take the context"
-            )
-        if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise SignatureError(
-                f"{self.name}: parameter {parameter.name!r} takes the context, which is passed by keyword; "
-                "move it behind the `/`"
-            )
-        self.context = parameter.name
 
 
 def _compiled(annotation: Any, scope: Scope) -> Any:

@@ -1,0 +1,387 @@
+"""What lives as long as a server serves: the lifespan of ``Server(lifespan=...)``, and what runs beside it.
+
+It is begun once per event loop, when the first connection is served, and ended after the last one. It runs in a task of
+its own, so that what it enters it leaves in the same task, whoever serves. This file serves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import inspect
+import sys
+from collections import Counter, abc
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import TYPE_CHECKING, Any, NewType, cast, get_args, get_origin
+
+from modelwire.errors import ConfigError, SignatureError
+from modelwire.log import log as _log
+from modelwire.server.annotations import Scope, without_annotated
+from modelwire.server.converters import Unsupported, converter
+from modelwire.server.crashes import log_crash
+from modelwire.server.dependencies import name_of
+from modelwire.server.signature import called
+from modelwire.server.tools import positional_count
+from modelwire.server.workers import WorkerPool
+from modelwire.server.yielding import Held, held, to_its_end
+
+if TYPE_CHECKING:
+    from modelwire.server.server import Server
+
+LifespanFunction = Callable[
+    ..., AbstractAsyncContextManager[Any] | AbstractContextManager[Any] | AsyncIterator[Any] | Iterator[Any]
+]
+"""Called with the server, or with nothing."""
+Companion = Callable[["Server"], AbstractAsyncContextManager[Any]]
+"""Called with the server; returns what is entered after the lifespan and left before it."""
+
+ENDING = 30.0
+"""Seconds that a lifespan may take to end. Then it is cancelled: "Servers SHOULD exit promptly" (2026-07-28, stdio)."""
+STUCK = 1.0
+"""Seconds that it has once it is cancelled; then it is left alone."""
+
+
+class Lifespan:
+    """The lifespan of a server.
+
+    Args:
+        server: The server.
+        function: What ``Server(lifespan=...)`` was given; None for nothing.
+        pool: The threads for a lifespan that is a plain generator.
+
+    Raises:
+        ConfigError: It can be no lifespan.
+        SignatureError: Its annotation cannot be evaluated.
+    """
+
+    def __init__(self, server: Server, function: LifespanFunction | None, pool: WorkerPool) -> None:
+        self._server = server
+        self._pool = pool
+        self._function = function
+        self._name = "the lifespan" if function is None else f"the lifespan {name_of(function)}"
+        self._running: dict[asyncio.AbstractEventLoop, Running] = {}
+        self._parts: list[Any] = []
+        """The types of the values that it yields as a tuple; empty when it yields one."""
+        found: Any = None
+        if function is not None:
+            _refuse(function, self._name)
+            found = _yielded(function, self._name)
+            self._parts = list(get_args(found)) if get_origin(found) is tuple and ... not in get_args(found) else []
+        self._indices = [index for index, kind in enumerate(self._parts or [found]) if _goes_by_type(kind)]
+        self.kinds = [without_annotated((self._parts or [found])[index]) for index in self._indices]
+        """The types by which parameters are filled with what it yields."""
+        for kind, count in Counter(map(repr, self.kinds)).items():
+            if count > 1:
+                raise ConfigError(f"{self._name} yields {count} values of the type {kind}; give each a type of its own")
+
+    # ------------------------------------------------------------------ whoever serves
+
+    @contextlib.asynccontextmanager
+    async def held(self) -> AsyncGenerator[Running, None]:
+        """Keep the lifespan alive while a block runs; each connection does so, and a listener for its whole life.
+
+        Whoever serves also ends its serving when `Running.over` is done: the lifespan has failed then, and leaving the
+        block raises its error.
+
+        Raises:
+            BaseException: What the lifespan has failed with, as it was; where the block raises something, that goes on
+                and the lifespan's is logged.
+        """
+        running = await self.enter()
+        try:
+            yield running
+        except BaseException as error:
+            await self._leave_after(running, error)
+            raise
+        await self.leave(running)
+
+    async def enter(self) -> Running:
+        """Begin the lifespan, or join the one that runs; `leave` must follow.
+
+        Raises:
+            BaseException: What it has failed with at its start, as it was.
+        """
+        loop = asyncio.get_running_loop()
+        running = self._running.get(loop)
+        while running is not None and running.ending:  # a new one begins when the old one has ended
+            await asyncio.wait([running.over])
+            running = self._running.get(loop)
+        if running is None:
+            running = self._begun(loop)
+        running.references += 1
+        try:
+            await running.ready()
+        except BaseException:
+            await self._drop(running)
+            raise
+        return running
+
+    async def leave(self, running: Running) -> None:
+        """Give up what `enter` returned; the last one to leave waits for the end of the lifespan.
+
+        Raises:
+            BaseException: What the lifespan has failed with since it began, as it was.
+        """
+        try:
+            await self._drop(running)
+        except asyncio.CancelledError as cancelled:
+            self._tell(running, cancelled)
+            raise
+        if running.failure is not None:
+            raise running.failure
+
+    async def _leave_after(self, running: Running, error: BaseException) -> None:
+        try:
+            await self._drop(running)
+        finally:
+            self._tell(running, error)
+
+    def _tell(self, running: Running, error: BaseException) -> None:
+        """Log what the lifespan has failed with, where another error is raised."""
+        if running.failure is not None and running.failure is not error:
+            log_crash(f"{self._name} failed", running.failure)
+
+    async def _drop(self, running: Running) -> None:
+        running.references -= 1
+        if running.references == 0:
+            await running.end()
+
+    def _begun(self, loop: asyncio.AbstractEventLoop) -> Running:
+        running = Running(self._name, loop, self._function is not None)
+        companions = list(self._server.features.companions)
+        if self._function is not None or companions:
+            self._running[loop] = running
+            running.over.add_done_callback(lambda _: self._running.pop(loop, None))
+            running.begin(self._made, self._split, [functools.partial(factory, self._server) for factory in companions])
+        return running
+
+    def _made(self) -> Held:
+        if self._function is None:
+            return _Nothing()
+        made: Any = self._function(*[self._server][: positional_count(self._function, 1)])
+        kept = held(self._name, made, self._pool)
+        if kept is not None:
+            return kept
+        if isinstance(made, AbstractAsyncContextManager):
+            return _Managed(made)  # pyright: ignore[reportUnknownArgumentType]
+        raise ConfigError(
+            f"{self._name} returned a {type(made).__name__}; a lifespan is an async function with one `yield`, or "
+            "returns an async context manager"
+        )
+
+    def _split(self, value: Any) -> tuple[Any, ...]:
+        """Take a yielded value apart by the annotation."""
+        if not self._parts:
+            return (value,) if self._indices else ()
+        values = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
+        if len(values) != len(self._parts):
+            raise ConfigError(f"{self._name} is annotated to yield {len(self._parts)} values, and yields {len(values)}")
+        return tuple(values[index] for index in self._indices)
+
+
+class Running:
+    """One run of a lifespan, in one event loop.
+
+    Attributes:
+        exists: Whether the server has a lifespan; there may be companions alone, or nothing at all.
+        value: What it yields.
+        by_type: Those of its values that parameters are filled with, in the order of `Lifespan.kinds`.
+        failure: What it has failed with, at any time.
+        over: Done once it has ended, whichever way.
+        references: How many keep it alive.
+    """
+
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop, exists: bool) -> None:
+        self.exists = exists
+        self.value: Any = None
+        self.by_type: tuple[Any, ...] = ()
+        self.failure: BaseException | None = None
+        self.over: asyncio.Future[None] = loop.create_future()
+        self.references = 0
+        self.ending = False
+        """Whether nobody may join any more."""
+        self._name = name
+        self._stop = asyncio.Event()
+        self._settled: asyncio.Future[None] = loop.create_future()
+        """Done once it has started, or failed to."""
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(
+        self,
+        make: Callable[[], Held],
+        split: Callable[[Any], tuple[Any, ...]],
+        companions: list[Callable[[], AbstractAsyncContextManager[Any]]],
+    ) -> None:
+        """Start the task that it runs in.
+
+        Args:
+            make: Returns what to set up.
+            split: Returns those of a yielded value that parameters are filled with.
+            companions: Each returns what to enter after it.
+        """
+        self._task = asyncio.create_task(self._live(make, split, companions), name=self._name)
+        self._task.add_done_callback(self._ended)
+
+    async def ready(self) -> None:
+        """Wait until it has started.
+
+        Raises:
+            BaseException: What it has failed with.
+        """
+        if self._task is None:
+            return
+        await asyncio.wait([self._settled])
+        if self.failure is not None:
+            raise self.failure
+
+    async def end(self) -> None:
+        """End it, and wait until it has ended; a start that is under way is cancelled."""
+        self.ending = True
+        task = self._task
+        if task is None or task.done():
+            return
+        self._stop.set()
+        if not self._settled.done():
+            task.cancel()
+        try:
+            await to_its_end(task, ENDING)
+        finally:
+            await self._cut_off(task)
+
+    async def _cut_off(self, task: asyncio.Task[None]) -> None:
+        if task.done():
+            return
+        _log.error("%s did not end within %g s; it was cancelled", self._name, ENDING)
+        task.cancel()
+        await to_its_end(task, STUCK)
+
+    async def _live(
+        self,
+        make: Callable[[], Held],
+        split: Callable[[Any], tuple[Any, ...]],
+        companions: list[Callable[[], AbstractAsyncContextManager[Any]]],
+    ) -> None:
+        kept: Held = _Nothing()
+        error: BaseException | None = None
+        try:
+            kept = make()
+            self.value = await kept.start()
+            self.by_type = split(self.value)
+            async with contextlib.AsyncExitStack() as stack:
+                for companion in companions:
+                    await stack.enter_async_context(companion())
+                self._settled.set_result(None)
+                await self._stop.wait()
+        except BaseException as raised:  # a SystemExit that leaves a task would end the whole loop
+            error = raised
+        late = await kept.finish(error)
+        self.failure = self._why(error, late)
+
+    def _why(self, error: BaseException | None, late: BaseException | None) -> BaseException | None:
+        """Return what it has failed with.
+
+        Args:
+            error: What it has ended with.
+            late: What its clean-up has failed with.
+        """
+        # A TaskGroup inside it cancels this task when one of its own tasks has failed, and says why in its clean-up.
+        found = [one for one in (error, late) if one is not None and not isinstance(one, asyncio.CancelledError)]
+        if len(found) > 1:
+            log_crash(f"the clean-up of {self._name} failed", found[1])
+        if found or self.ending:
+            return found[0] if found else None
+        return RuntimeError(f"{self._name} came to its end while the server served")
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self.ending = True
+        if task.cancelled() and self.failure is None:
+            self.failure = RuntimeError(f"{self._name} was cancelled before it began")
+        for future in (self._settled, self.over):
+            if not future.done():
+                future.set_result(None)
+
+
+class _Nothing:
+    """A lifespan that is not there: only companions are."""
+
+    async def start(self) -> Any:
+        return None
+
+    async def finish(self, error: BaseException | None) -> BaseException | None:
+        return None
+
+
+class _Managed:
+    """An async context manager that is no generator."""
+
+    def __init__(self, manager: AbstractAsyncContextManager[Any]) -> None:
+        self._manager = manager
+        self._entered = False
+
+    async def start(self) -> Any:
+        value = await self._manager.__aenter__()
+        self._entered = True
+        return value
+
+    async def finish(self, error: BaseException | None) -> BaseException | None:
+        if not self._entered:
+            return None
+        self._entered = False
+        try:
+            await self._manager.__aexit__(type(error) if error is not None else None, error, None)
+        except BaseException as raised:
+            return None if raised is error else raised
+        return None
+
+
+# ---------------------------------------------------------------------- what a function says of itself
+
+
+def _refuse(function: Any, name: str) -> None:
+    if not callable(function):
+        raise ConfigError(f"lifespan= takes a function with one `yield`, not a {type(function).__name__}")
+    if inspect.iscoroutinefunction(called(function)):
+        raise ConfigError(f"{name} returns where it should yield: `yield` what is to live while the server serves")
+
+
+_ITERATORS = (abc.AsyncIterator, abc.AsyncGenerator, abc.AsyncIterable, abc.Iterator, abc.Generator, abc.Iterable)
+
+
+def _yielded(function: Callable[..., Any], name: str) -> Any:
+    """The type of what a lifespan yields; None where it does not say."""
+    inner = called(function)
+    annotation: Any = getattr(inner, "__annotations__", {}).get("return")
+    if annotation is None:
+        return None
+    try:
+        annotation = Scope(function).evaluate(annotation)
+    except Exception as error:
+        raise SignatureError(
+            f"the annotation of what {name} yields cannot be evaluated: {error}; "
+            "define or import its names at module level, outside `if TYPE_CHECKING`"
+        ) from error
+    origin, args = get_origin(annotation), get_args(annotation)
+    managers = (AbstractAsyncContextManager, AbstractContextManager)
+    return args[0] if origin in (*_ITERATORS, *managers) and args else None
+
+
+def _goes_by_type(kind: Any) -> bool:
+    """Whether parameters of a type are meant for the lifespan.
+
+    Not where arguments commonly have that type: a lifespan that yields a dict must not take every dict away from them.
+    """
+    plain = without_annotated(kind)
+    if isinstance(plain, NewType):
+        return True
+    cls = get_origin(plain) or plain
+    if not isinstance(cls, type) or cls is object:
+        return False
+    if cls.__module__.partition(".")[0] not in sys.stdlib_module_names:
+        return True
+    try:
+        converter(plain, Scope(_goes_by_type))
+    except Unsupported:
+        return True
+    return False
