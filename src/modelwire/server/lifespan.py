@@ -67,6 +67,7 @@ class Lifespan:
         found: Any = None
         if function is not None:
             _refuse(function, self._name)
+            self._takes = positional_count(function, 1)
             found = _yielded(function, self._name)
             self._parts = list(get_args(found)) if get_origin(found) is tuple and ... not in get_args(found) else []
         self._indices = [index for index, kind in enumerate(self._parts or [found]) if _goes_by_type(kind)]
@@ -160,7 +161,7 @@ class Lifespan:
     def _made(self) -> Held:
         if self._function is None:
             return _Nothing()
-        made: Any = self._function(*[self._server][: positional_count(self._function, 1)])
+        made: Any = self._function(*[self._server][: self._takes])
         kept = held(self._name, made, self._pool)
         if kept is not None:
             return kept

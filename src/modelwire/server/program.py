@@ -72,7 +72,7 @@ def _finish(loop: asyncio.AbstractEventLoop, main: asyncio.Task[bool], guarded: 
 
 
 async def _main(server: Server, endpoint: Any, guarded: list[bool]) -> bool:
-    serving = asyncio.ensure_future(serve(server, endpoint))
+    serving = asyncio.ensure_future(_serve(server, endpoint))
     with _Signals(asyncio.get_running_loop(), serving.cancel) as signals:
         guarded.append(True)
         try:
@@ -80,11 +80,20 @@ async def _main(server: Server, endpoint: Any, guarded: list[bool]) -> bool:
         except asyncio.CancelledError:
             serving.cancel()
             await asyncio.wait([serving])
-        failed = not serving.cancelled() and serving.exception() is not None
-        await _end_the_rest(130 if signals.interrupted else int(failed))
-    if not serving.cancelled():
-        serving.result()
+        failure = None if serving.cancelled() else serving.exception() or serving.result()
+        await _end_the_rest(130 if signals.interrupted else int(failure is not None))
+    if failure is not None:
+        raise failure
     return signals.interrupted
+
+
+async def _serve(server: Server, endpoint: Any) -> SystemExit | None:
+    """Serve; return the ``sys.exit()`` of a lifespan, which as an exception would leave the loop at once."""
+    try:
+        await serve(server, endpoint)
+    except SystemExit as error:
+        return error
+    return None
 
 
 async def _end_the_rest(status: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from modelwire.errors import INVALID_PARAMS, PeerError, RpcError, ToolError
+from modelwire.errors import INVALID_PARAMS, PeerError, RpcError, SignatureError, ToolError
 from modelwire.log import log as _log
 from modelwire.protocol import structured, wire
 from modelwire.protocol.revisions import LATEST
@@ -25,6 +25,7 @@ from modelwire.server import contents
 from modelwire.server.arguments import not_an_object
 from modelwire.server.context import Context
 from modelwire.server.crashes import log_crash
+from modelwire.server.dependencies import Dependency, name_of
 from modelwire.server.functions import Expired, Function, run_sync, threads_for, within
 from modelwire.server.given_schema import argument_validator
 from modelwire.server.limits import too_large
@@ -231,11 +232,21 @@ def _arguments(call: Call) -> dict[str, Any]:
 
 
 def positional_count(function: Callable[..., Any], most: int) -> int:
-    """Return how many of ``most`` positional arguments a function takes."""
+    """Return how many of ``most`` positional arguments a function takes.
+
+    Raises:
+        SignatureError: It has a dependency, which nobody would fill.
+    """
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return most
+    for parameter in parameters:
+        if isinstance(parameter.default, Dependency):
+            raise SignatureError(
+                f"{name_of(function)}: parameter {parameter.name!r} has {parameter.default!r}, which works in tools, "
+                "prompts, resources and completers only"
+            )
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
         return most
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
