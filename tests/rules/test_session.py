@@ -75,11 +75,15 @@ def test_initialize_again_starts_over() -> None:
     session = opened()
     session.set_level("error")
     session.subscribed.add("a:b")
+    session.state["kept"] = 1
+    before = session.state
     session.admit("tools/list", None)
     session.open(InitializeRequestParams("2024-11-05", ClientCapabilities(), INFO))
     assert session.peer is not None
     assert (session.peer.revision.name, session.peer.log_level) == ("2024-11-05", "info")
     assert session.subscribed == set()
+    assert session.state == {}
+    assert before == {"kept": 1}  # what still runs for the old session keeps what it has
     assert not session.ready
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -556,3 +557,94 @@ async def test_what_a_handler_knows_of_its_peer_is_frozen() -> None:
 
     async with session_talk(server_with(run), HANDSHAKE[0]) as talk:
         assert await talk.text("run") == "frozen"
+
+
+# --------------------------------------------------------------------------------------------------- state
+
+
+async def visit(ctx: Context) -> str:
+    ctx.state["visits"] = ctx.state.get("visits", 0) + 1
+    return str(ctx.state["visits"])
+
+
+def visit_in_a_thread(ctx: Context) -> str:
+    return str(ctx.state.setdefault("things", []).append(threading.get_ident()) or len(ctx.state["things"]))
+
+
+@every_handshake
+@pytest.mark.parametrize("over", [session_talk, stream_talk])
+async def test_state_lasts_from_one_request_of_a_session_to_the_next(over: Any, revision: str) -> None:
+    server = server_with(visit)
+    server.add_tool(visit_in_a_thread)
+    server.method("com.example/visits")(lambda params, ctx: dict(ctx.state))
+    server.add_prompt(lambda: "visited", name="prompt")
+    async with over(server, revision, own=["com.example/visits"]) as talk:
+        assert [await talk.text("run") for _ in range(3)] == ["1", "2", "3"]
+        assert [await talk.text("visit_in_a_thread") for _ in range(2)] == ["1", "2"]
+        assert (await talk.result("com.example/visits"))["visits"] == 3
+
+
+@every_handshake
+async def test_two_clients_never_share_state(revision: str) -> None:
+    server = server_with(visit)
+    async with (
+        stream_talk(server, revision) as one,
+        stream_talk(server, revision) as two,
+        session_talk(server, revision) as three,
+    ):
+        assert [await talk.text("run") for talk in (one, two, three, one, two)] == ["1", "1", "1", "2", "2"]
+    async with stream_talk(server, revision) as later:
+        assert await later.text("run") == "1"
+
+
+@every_handshake
+async def test_a_second_initialize_begins_state_anew(revision: str) -> None:
+    async with stream_talk(server_with(visit), revision) as talk:
+        assert [await talk.text("run") for _ in range(2)] == ["1", "2"]
+        await talk.open()
+        assert await talk.text("run") == "1"
+
+
+@pytest.mark.parametrize("revision", [MODERN, "2025-11-25"])
+async def test_a_request_without_a_session_has_no_state_and_the_log_says_what_to_do(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also on a connection on which somebody has opened a session."""
+    said: list[str] = []
+
+    async def run(ctx: Context) -> str:
+        try:
+            ctx.state["a"] = 1
+        except ConfigError as error:
+            said.append(str(error))
+            raise
+        return "kept"
+
+    async with stream_talk(server_with(run), revision) as talk:
+        if revision != MODERN:
+            assert await talk.text("run") == "kept"
+        assert (await talk.call("run", revision=MODERN))["isError"] is True
+    (words,) = said
+    for word in ("2026-07-28 is stateless", "identifier", "argument", "Server(lifespan=...)"):
+        assert word in words
+    assert "is stateless" in caplog.text
+
+
+# --------------------------------------------------------------------------------------------------- lifespan
+
+
+@every_revision
+async def test_what_the_lifespan_yields_is_there_for_every_handler(revision: str) -> None:
+    async def lifespan() -> AsyncIterator[dict[str, str]]:
+        yield {"key": "value"}
+
+    async def run(ctx: Context) -> str:
+        return str(ctx.lifespan["key"])
+
+    server = Server("context", lifespan=lifespan)
+    server.add_tool(run)
+    server.add_tool(types.Tool("low", {"type": "object"}), lambda arguments, ctx: ctx.lifespan["key"])
+    server.method("com.example/key")(lambda params, ctx: ctx.lifespan)
+    async with stream_talk(server, revision, own=["com.example/key"]) as talk:
+        assert await talk.text("run") == await talk.text("low") == "value"
+        assert (await talk.result("com.example/key"))["key"] == "value"

@@ -374,12 +374,11 @@ def _goes_by_type(kind: Any) -> bool:
     Not where arguments commonly have that type: a lifespan that yields a dict must not take every dict away from them.
     """
     plain = without_annotated(kind)
-    if isinstance(plain, NewType):
-        return True
-    cls = get_origin(plain) or plain
-    if not isinstance(cls, type) or cls is object:
+    if plain in (None, Any, object):
         return False
-    if cls.__module__.partition(".")[0] not in sys.stdlib_module_names:
+    cls = get_origin(plain) or plain
+    own = isinstance(cls, type) and cls.__module__.partition(".")[0] not in sys.stdlib_module_names
+    if own or isinstance(plain, NewType):
         return True
     try:
         converter(plain, Scope(_goes_by_type))
