@@ -385,6 +385,43 @@ async def test_finishing_waits_for_what_is_open_but_not_for_ever(caplog: pytest.
     assert "1 bytes could not be sent" in caplog.text
 
 
+@pytest.mark.parametrize("by_peer", [True, False])
+async def test_finishing_lets_cancelled_requests_clean_up_but_not_for_ever(by_peer: bool) -> None:
+    ended: list[str] = []
+
+    async def wait(call: Call) -> Any:
+        try:
+            await asyncio.sleep(10_000)
+        finally:
+            ended.append("cancelled")
+            await asyncio.sleep(0.5 if call.key == 1 else 10_000)
+            ended.append("cleaned up")
+
+    clock = Clock()
+    hose = Hose()
+    async with running(hose, route("wait", wait)) as link:
+        for id_ in (1, 2):
+            hose.hand_in(request(id_, "wait"))
+            await clock.turn()
+            if by_peer:
+                hose.hand_in(notification("notifications/cancelled", {"requestId": id_}))
+                await clock.turn()
+            tasks = list(link.connection.leaving) or [call.task for call in link.connection.calls.values()]
+            finishing = asyncio.create_task(link.finish(0.1))
+            await clock.advance(0.2)
+            assert ended.pop() == "cancelled"
+            assert not finishing.done()
+            await clock.advance(0.6)
+            assert ended == (["cleaned up"] if id_ == 1 else [])
+            assert finishing.done() is (id_ == 1)
+            ended.clear()
+            await clock.advance(1)
+            await finishing
+        assert link.connection.leaving == set(tasks)
+        for task in link.connection.leaving:
+            task.cancel()
+
+
 async def test_finishing_does_not_wait_for_requests_that_last() -> None:
     async def listen(call: Call) -> Any:
         call.lasting = True
