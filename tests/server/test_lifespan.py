@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import sqlite3
 import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Generic, NewType, Optional, TypeVar
+from typing import Annotated, Any, Generic, NewType, TypeVar
 
 import pytest
 
@@ -252,32 +251,12 @@ def yielding(kind: Any) -> Callable[..., AsyncIterator[Any]]:
     ("annotation", "kinds"),
     [
         (AsyncIterator[Database], [Database]),
-        (AsyncGenerator[Database, None], [Database]),
-        (Iterator[Database], [Database]),
-        (AbstractAsyncContextManager[Database], [Database]),
-        ("AsyncIterator[Database]", [Database]),
         (AsyncIterator[Annotated[Database, "the database"]], [Database]),
         (AsyncIterator[tuple[Database, Cache]], [Database, Cache]),
-        (AsyncIterator[Store[int]], [Store[int]]),
-        (AsyncIterator[Dsn], [Dsn]),
-        (AsyncIterator[sqlite3.Connection], [sqlite3.Connection]),
-        (AsyncIterator[dict[str, Database]], [dict[str, Database]]),
+        (AsyncIterator[tuple[str, Database, int, Dsn]], [Database, Dsn]),
         (AsyncIterator[tuple[Database, ...]], [tuple[Database, ...]]),
-        (AsyncIterator[Optional[Database]], [Database | None]),
-        (AsyncIterator[Callable[[str], int]], [Callable[[str], int]]),
-        # Arguments have these types by themselves; a lifespan does not take them away.
-        (AsyncIterator[str], []),
         (AsyncIterator[dict[str, Any]], []),
-        (AsyncIterator[list[int]], []),
-        (AsyncIterator[int | None], []),
-        (AsyncIterator[Path], []),
-        (AsyncIterator[Any], []),
-        (AsyncIterator[object], []),
-        (AsyncIterator[None], []),
-        (AsyncIterator[tuple[int, ...]], []),
-        (AsyncIterator, []),
         (Any, []),
-        (None, []),
     ],
 )
 def test_the_annotation_says_which_types_are_the_lifespans(annotation: Any, kinds: list[Any]) -> None:
@@ -840,6 +819,10 @@ async def test_an_end_that_takes_too_long_is_cut_off(
         assert "did not end within 0.01 s" in caplog.text
         caplog.clear()
     assert note.take() == ["cut off"]
+    server = server_with(stubborn)
+    for _ in range(2):  # one that is still there does not keep the next one from beginning
+        async with stream_talk(server, "2025-11-25"):
+            pass
     ever.set()
     for _ in range(5):
         await asyncio.sleep(0)

@@ -10,22 +10,21 @@ import asyncio
 import contextlib
 import functools
 import inspect
-import sys
-from collections import Counter, abc
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import TYPE_CHECKING, Any, NewType, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
-from modelwire.errors import ConfigError, SignatureError
+from modelwire.errors import ConfigError
 from modelwire.log import log as _log
-from modelwire.server.annotations import Scope, without_annotated
-from modelwire.server.converters import Unsupported, converter
+from modelwire.server.annotations import without_annotated
 from modelwire.server.crashes import log_crash
 from modelwire.server.dependencies import name_of
 from modelwire.server.signature import called
 from modelwire.server.tools import positional_count
 from modelwire.server.workers import WorkerPool
-from modelwire.server.yielding import Held, held, to_its_end
+from modelwire.server.yielded import goes_by_type, yielded_type
+from modelwire.server.yielding import Held, Managed, held, to_its_end
 
 if TYPE_CHECKING:
     from modelwire.server.server import Server
@@ -62,16 +61,14 @@ class Lifespan:
         self._function = function
         self._name = "the lifespan" if function is None else f"the lifespan {name_of(function)}"
         self._running: dict[asyncio.AbstractEventLoop, Running] = {}
-        self._parts: list[Any] = []
-        """The types of the values that it yields as a tuple; empty when it yields one."""
-        found: Any = None
-        if function is not None:
-            _refuse(function, self._name)
-            self._takes = positional_count(function, 1)
-            found = _yielded(function, self._name)
-            self._parts = list(get_args(found)) if get_origin(found) is tuple and ... not in get_args(found) else []
-        self._indices = [index for index, kind in enumerate(self._parts or [found]) if _goes_by_type(kind)]
-        self.kinds = [without_annotated((self._parts or [found])[index]) for index in self._indices]
+        self._takes = 0 if function is None else _argument_count(function, self._name)
+        found = None if function is None else yielded_type(function, self._name)
+        several = get_origin(found) is tuple and get_args(found) and ... not in get_args(found)
+        self._several = len(get_args(found)) if several else None
+        """How many values it yields as a tuple; None when it yields one."""
+        kinds = get_args(found) if several else (found,)
+        self._indices = [index for index, kind in enumerate(kinds) if goes_by_type(kind)]
+        self.kinds = [without_annotated(kinds[index]) for index in self._indices]
         """The types by which parameters are filled with what it yields."""
         for kind, count in Counter(map(repr, self.kinds)).items():
             if count > 1:
@@ -166,7 +163,7 @@ class Lifespan:
         if kept is not None:
             return kept
         if isinstance(made, AbstractAsyncContextManager):
-            return _Managed(made)  # pyright: ignore[reportUnknownArgumentType]
+            return Managed(made)  # pyright: ignore[reportUnknownArgumentType]
         raise ConfigError(
             f"{self._name} returned a {type(made).__name__}; a lifespan is an async function with one `yield`, or "
             "returns an async context manager"
@@ -174,11 +171,9 @@ class Lifespan:
 
     def _split(self, value: Any) -> tuple[Any, ...]:
         """Take a yielded value apart by the annotation."""
-        if not self._parts:
-            return (value,) if self._indices else ()
-        values = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
-        if len(values) != len(self._parts):
-            raise ConfigError(f"{self._name} is annotated to yield {len(self._parts)} values, and yields {len(values)}")
+        values = cast("tuple[Any, ...]", value) if self._several is not None and isinstance(value, tuple) else (value,)
+        if len(values) != (self._several or 1):
+            raise ConfigError(f"{self._name} is annotated to yield {self._several} values, and yields {len(values)}")
         return tuple(values[index] for index in self._indices)
 
 
@@ -257,6 +252,7 @@ class Running:
         _log.error("%s did not end within %g s; it was cancelled", self._name, ENDING)
         task.cancel()
         await to_its_end(task, STUCK)
+        self._set_over()  # whatever it does still, a new one may begin
 
     async def _live(
         self,
@@ -299,6 +295,9 @@ class Running:
         self.ending = True
         if task.cancelled() and self.failure is None:
             self.failure = RuntimeError(f"{self._name} was cancelled before it began")
+        self._set_over()
+
+    def _set_over(self) -> None:
         for future in (self._settled, self.over):
             if not future.done():
                 future.set_result(None)
@@ -314,74 +313,13 @@ class _Nothing:
         return None
 
 
-class _Managed:
-    """An async context manager that is no generator."""
-
-    def __init__(self, manager: AbstractAsyncContextManager[Any]) -> None:
-        self._manager = manager
-        self._entered = False
-
-    async def start(self) -> Any:
-        value = await self._manager.__aenter__()
-        self._entered = True
-        return value
-
-    async def finish(self, error: BaseException | None) -> BaseException | None:
-        if not self._entered:
-            return None
-        self._entered = False
-        try:
-            await self._manager.__aexit__(type(error) if error is not None else None, error, None)
-        except BaseException as raised:
-            return None if raised is error else raised
-        return None
-
-
 # ---------------------------------------------------------------------- what a function says of itself
 
 
-def _refuse(function: Any, name: str) -> None:
+def _argument_count(function: Any, name: str) -> int:
+    """How many of the one argument that there is a lifespan takes."""
     if not callable(function):
         raise ConfigError(f"lifespan= takes a function with one `yield`, not a {type(function).__name__}")
     if inspect.iscoroutinefunction(called(function)):
         raise ConfigError(f"{name} returns where it should yield: `yield` what is to live while the server serves")
-
-
-_ITERATORS = (abc.AsyncIterator, abc.AsyncGenerator, abc.AsyncIterable, abc.Iterator, abc.Generator, abc.Iterable)
-
-
-def _yielded(function: Callable[..., Any], name: str) -> Any:
-    """The type of what a lifespan yields; None where it does not say."""
-    inner = called(function)
-    annotation: Any = getattr(inner, "__annotations__", {}).get("return")
-    if annotation is None:
-        return None
-    try:
-        annotation = Scope(function).evaluate(annotation)
-    except Exception as error:
-        raise SignatureError(
-            f"the annotation of what {name} yields cannot be evaluated: {error}; "
-            "define or import its names at module level, outside `if TYPE_CHECKING`"
-        ) from error
-    origin, args = get_origin(annotation), get_args(annotation)
-    managers = (AbstractAsyncContextManager, AbstractContextManager)
-    return args[0] if origin in (*_ITERATORS, *managers) and args else None
-
-
-def _goes_by_type(kind: Any) -> bool:
-    """Whether parameters of a type are meant for the lifespan.
-
-    Not where arguments commonly have that type: a lifespan that yields a dict must not take every dict away from them.
-    """
-    plain = without_annotated(kind)
-    if plain in (None, Any, object):
-        return False
-    cls = get_origin(plain) or plain
-    own = isinstance(cls, type) and cls.__module__.partition(".")[0] not in sys.stdlib_module_names
-    if own or isinstance(plain, NewType):
-        return True
-    try:
-        converter(plain, Scope(_goes_by_type))
-    except Unsupported:
-        return True
-    return False
+    return positional_count(function, 1)

@@ -61,7 +61,7 @@ class Registration:
 
         The function stays a plain function. Its parameters become the tool's ``inputSchema``, its docstring the
         description of tool and parameters, its annotated result the ``outputSchema``. A parameter annotated `Context`
-        receives the request. Sync functions run in a worker thread.
+        receives the request, one with `Depends` what another function gives. Sync functions run in a worker thread.
 
         Args:
             function: The function, when used without parentheses.

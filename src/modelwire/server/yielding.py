@@ -11,6 +11,7 @@ import contextvars
 import inspect
 import threading
 from collections.abc import AsyncGenerator, Generator
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, cast
 
 from modelwire.server.crashes import log_crash
@@ -168,6 +169,35 @@ class SyncYield:
         except BaseException as raised:
             return raised
         return _second_yield(self._name)
+
+
+class Managed:
+    """An async context manager that is no generator.
+
+    Args:
+        manager: The manager, not entered yet.
+    """
+
+    def __init__(self, manager: AbstractAsyncContextManager[Any]) -> None:
+        self._manager = manager
+        self._entered = False
+
+    async def start(self) -> Any:
+        """Enter it and return what that gives."""
+        value = await self._manager.__aenter__()
+        self._entered = True
+        return value
+
+    async def finish(self, error: BaseException | None) -> BaseException | None:
+        """Leave it; see `Held.finish`."""
+        if not self._entered:
+            return None
+        self._entered = False
+        try:
+            await self._manager.__aexit__(type(error) if error is not None else None, error, None)
+        except BaseException as raised:
+            return None if raised is error else raised
+        return None
 
 
 def _failure(raised: BaseException, error: BaseException | None) -> BaseException | None:
