@@ -213,7 +213,7 @@ class _Parts:
 
     def _read_parameters(self) -> None:
         try:
-            self._signature = inspect.signature(self.function)
+            self._signature = inspect.signature(_described(self.function))
         except (TypeError, ValueError, NameError) as error:
             raise SignatureError(f"{self.name}: its parameters cannot be read: {error}") from error
         _refuse_unbound(self.name, self.function, list(self._signature.parameters))
@@ -331,6 +331,12 @@ def called(function: Callable[..., Any]) -> Any:
     while isinstance(inner, functools.partial):
         inner = inner.func
     return inner if inspect.isroutine(inner) or isinstance(inner, type) else type(inner).__call__
+
+
+def _described(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what `inspect.signature` describes rightly: it takes the first parameter off a static ``__call__`` too."""
+    static = isinstance(inspect.getattr_static(type(function), "__call__", None), staticmethod)
+    return function.__call__ if static else function
 
 
 def _flavour(function: Callable[..., Any], returns: Any) -> tuple[bool, bool]:
