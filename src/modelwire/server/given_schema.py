@@ -1,4 +1,4 @@
-"""JSON Schemas given by hand: compiled once, checked for what could hurt, and used to validate arguments.
+"""JSON Schemas given by hand: compiled once, checked for what could hurt, and used to validate arguments and results.
 
 "Implementations MUST NOT automatically dereference `$ref` values that are not same-document" - nothing is fetched
 here, from wherever. A schema that is deep, large, or grows without bound along its references is refused when it is
@@ -16,6 +16,7 @@ from modelwire.errors import ConfigError
 from modelwire.server import explain, schema_words
 from modelwire.server.arguments import Argument, ArgumentErrors, binder, not_an_object
 from modelwire.server.json_values import depth, is_list, is_object, members_of
+from modelwire.server.results import ResultError
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MAX_DEPTH = 64
@@ -116,6 +117,25 @@ def argument_validator(name: str, schema: dict[str, Any]) -> Callable[[Mapping[s
     def check(arguments: Mapping[str, Any]) -> None:
         if problems := given.problems(arguments):
             raise ArgumentErrors(name, problems)
+
+    return check
+
+
+def result_validator(name: str, schema: Any) -> Callable[[bytes | msgspec.Raw], None]:
+    """Compile a schema given by hand into a check of results, as JSON, which raises `ResultError`.
+
+    Args:
+        name: The tool.
+        schema: Its ``outputSchema``.
+
+    Raises:
+        ConfigError: The schema is not JSON Schema 2020-12, or too large to be safe.
+    """
+    given = GivenSchema(schema, f"tool {name!r}: outputSchema")
+
+    def check(encoded: bytes | msgspec.Raw) -> None:
+        if problems := given.problems(msgspec.json.decode(encoded), "result"):
+            raise ResultError(f"{name} returned what its outputSchema does not allow: {'; '.join(problems)}")
 
     return check
 

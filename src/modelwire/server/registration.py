@@ -93,7 +93,7 @@ class Registration:
 
         Args:
             tool: A function, method or any callable; or a `Tool` with a schema of your own, sent verbatim.
-            handler: For a `Tool`: called with ``(arguments, ctx)``; arguments are checked against the schema.
+            handler: For a `Tool`: called with ``(arguments, ctx)``; arguments and results are held against its schemas.
             name: The tool's name; by default the function's.
             title: A name for people.
             description: What it does; by default the docstring.

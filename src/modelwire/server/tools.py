@@ -27,7 +27,7 @@ from modelwire.server.context import Context
 from modelwire.server.crashes import log_crash
 from modelwire.server.dependencies import Dependency, name_of
 from modelwire.server.functions import Expired, Function, run_sync, threads_for, within
-from modelwire.server.given_schema import argument_validator
+from modelwire.server.given_schema import argument_validator, result_validator
 from modelwire.server.limits import too_large
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ResultError
@@ -176,7 +176,7 @@ class Tools:
         """Register a handler of the low level, which gets the arguments as they came.
 
         Args:
-            tool: What lists say of it; its schema is sent verbatim and checked against the arguments.
+            tool: What lists say of it; its schemas are sent verbatim, and arguments and results checked against them.
             handler: Called with ``(arguments, ctx)``, or as many of these as it takes.
             timeout: Seconds that a call may take.
             pool: The threads that it runs in when it is a sync function; None runs it on the loop.
@@ -195,14 +195,15 @@ class Tools:
 
         def finish(entry: ToolEntry, call: Call, value: Any) -> Any:
             if isinstance(value, _RESULTS):
-                return value
-            if not declares_output:
+                return value if check is None else _checked(value, check)
+            if check is None:
                 return CallToolResult(contents.blocks(value))
             encoded = wire.encode(value, LATEST)
+            check(encoded)
             identity = call.connection.dispatcher.server_info
             return wire.encode_tool_result(encoded.decode(), encoded, call.peer.revision, identity, wrap=entry.wraps)
 
-        declares_output = tool.output_schema is not None
+        check = None if tool.output_schema is None else result_validator(tool.name, tool.output_schema)
         self.registry.add(tool.name, ToolEntry(tool, run, finish, self._max_result))
 
     def call(self, call: Call) -> Awaitable[Any]:
@@ -211,6 +212,13 @@ class Tools:
         if entry is None:
             raise RpcError(INVALID_PARAMS, unknown("tool", call.params.name, self.registry.keys()))
         return entry.call(call)
+
+
+def _checked(result: Any, check: Callable[[bytes], None]) -> Any:
+    """Hold a whole result against the schema: "Servers MUST provide structured results that conform to this schema"."""
+    if isinstance(result, CallToolResult) and not result.is_error and result.structured_content is not UNSET:
+        check(wire.encode(result.structured_content, LATEST))
+    return result
 
 
 def unknown(kind: str, name: str, known: list[str]) -> str:
