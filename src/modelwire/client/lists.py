@@ -20,10 +20,9 @@ async def all_pages(method: str, field: str, fetch: Callable[[str | None], Await
         fetch: Gets the page at a cursor, the first one for None.
 
     Raises:
-        ProtocolViolation: A cursor comes again, or there are more than 1000 pages.
+        ProtocolViolation: There are more than 1000 pages.
     """
     found: list[Any] = []
-    seen: set[str] = set()
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         try:
@@ -31,13 +30,11 @@ async def all_pages(method: str, field: str, fetch: Callable[[str | None], Await
         except MethodNotFound:
             return found
         found += getattr(page, field)
-        # An empty string is a cursor like any other: "Clients MUST treat cursors as opaque tokens".
+        # One that is empty or was there before is a cursor like any other: "Don't make any determination based on
+        # cursor value other than whether a non-null value was provided" (2026-07-28, server/utilities/pagination).
         cursor = page.next_cursor
         if cursor is None:
             return found
-        if cursor in seen:
-            raise ProtocolViolation(f"the server's {method} repeats the cursor {cursor[:80]!r}: the list has no end")
-        seen.add(cursor)
     raise ProtocolViolation(
         f"the server's {method} has more than {MAX_PAGES} pages; ask page by page with client.request({method!r}, ...)"
     )

@@ -154,6 +154,8 @@ def arguments_json(arguments: Mapping[str, Any] | None) -> bytes | None:
 def prompt_arguments(arguments: Mapping[str, Any] | None) -> dict[str, str] | None:
     """Return a prompt's arguments as strings, which is all that the wire has for them: JSON for what is no string.
 
+    What JSON writes as a string (a date, a member of an enum) is that string, without quotes.
+
     Raises:
         ConfigError: They are no mapping, or one cannot be written as JSON.
     """
@@ -161,12 +163,14 @@ def prompt_arguments(arguments: Mapping[str, Any] | None) -> dict[str, str] | No
         return None
     _check_mapping(arguments)
     try:
-        return {
-            name: value if isinstance(value, str) else wire.encode(value, LATEST).decode()
-            for name, value in arguments.items()
-        }
+        return {name: value if type(value) is str else _as_text(value) for name, value in arguments.items()}
     except wire.WireError as error:
         raise ConfigError(f"the arguments cannot be sent: {error}") from None
+
+
+def _as_text(value: Any) -> str:
+    written = wire.encode(value, LATEST)
+    return msgspec.json.decode(written, type=str) if written.startswith(b'"') else written.decode()
 
 
 def _check_mapping(arguments: Any) -> None:
