@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from modelwire.server.dependencies import Depends
     from modelwire.server.forms import form_schema
     from modelwire.server.media import Audio, EmbeddedResource, Image, ResourceLink, Text
+    from modelwire.server.paths import safe_join
     from modelwire.server.server import Server
 
 __all__ = [
@@ -83,6 +84,7 @@ __all__ = [
     "UnsupportedRevision",
     "__version__",
     "form_schema",
+    "safe_join",
     "types",
 ]
 
@@ -103,6 +105,7 @@ _ELSEWHERE = {
     "Text": "modelwire.server.media",
     "ToolsChanged": "modelwire.client.listening",
     "form_schema": "modelwire.server.forms",
+    "safe_join": "modelwire.server.paths",
 }
 """Where the names are that are no error."""
 

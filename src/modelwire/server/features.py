@@ -24,6 +24,8 @@ from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Route
 from modelwire.rules.subscriptions import LISTS
 from modelwire.server.context import Context
+from modelwire.server.directories import Directory, Source
+from modelwire.server.file_lists import FileLists
 from modelwire.server.functions import run_sync, threads_for
 from modelwire.server.lifespan import Companion, Lifespan, Running
 from modelwire.server.opening import Opening
@@ -32,6 +34,7 @@ from modelwire.server.registry import Registry
 from modelwire.server.resources import ResourceEntry, Resources, TemplateEntry
 from modelwire.server.subscriptions import Hub, Listeners, Subscriber, session_subscriber, subscribe, unsubscribe
 from modelwire.server.tools import ToolEntry, Tools, positional_count
+from modelwire.server.watching import require
 from modelwire.server.workers import WorkerPool
 
 _INITIALIZED = frozenset({"notifications/initialized", "initialized"})
@@ -139,13 +142,43 @@ class Features:
             Route(METHODS["subscriptions/listen"], self.listeners.listen, t.SubscriptionsListenRequestParams),
         ]
 
+    def add_files(self, source: Source, pool: WorkerPool) -> None:
+        """Register a file or a directory.
+
+        Args:
+            source: The file or directory.
+            pool: The threads that the disk is looked at in.
+
+        Raises:
+            ConfigError: There is a resource under that URI already.
+        """
+        resources = self.resources
+        if resources.files is None:
+            resources.files = FileLists(resources.fixed, pool)
+            listing = self.routes["resources/list"]
+            if listing.handle == resources.fixed.page:  # and not a handler of the user's own
+                self.routes["resources/list"] = Route(listing.method, resources.page, listing.params)
+        resources.files.add(source)
+
+    def add_watched(self, directory: Directory, pool: WorkerPool) -> None:
+        """Register a directory as `add_files` does, and have clients told of its changes while the server serves.
+
+        Raises:
+            ConfigError: As `add_files`, or the library for it is not installed.
+        """
+        require()
+        self.add_files(directory, pool)
+        files = self.resources.files
+        assert files is not None
+        self.companions.append(lambda server: files.watching(directory, self.changed))
+
     # ------------------------------------------------------------------ capabilities
 
     def _has(self) -> frozenset[str]:
         found = set(self._declare)
         if len(self.tools.registry):
             found.add("tools")
-        if len(self.resources.fixed) or len(self.resources.templates):
+        if len(self.resources.fixed) or len(self.resources.templates) or self.resources.files:
             found.add("resources")
         if len(self.prompts.registry):
             found.add("prompts")

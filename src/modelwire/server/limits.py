@@ -28,6 +28,11 @@ def too_large(what: str, size: int, limit: int) -> str:
     return f"{said} Ask for less, such as a page, a range or a filter, if there is a way to."
 
 
+def oversized(what: str, size: int, limit: int) -> RpcError:
+    """Return the error that goes in place of a result above the limit; the arguments are those of `too_large`."""
+    return RpcError(INTERNAL_ERROR, too_large(what, size, limit), {"size": size, "limit": limit})
+
+
 def limited(call: Call, result: Any, what: str, limit: int | None) -> Any:
     """Return the result of a resource or prompt, as JSON where there is a limit to keep.
 
@@ -45,7 +50,7 @@ def limited(call: Call, result: Any, what: str, limit: int | None) -> Any:
         return result
     encoded = wire.encode_result(result, call.method, call.peer.revision, call.connection.dispatcher.server_info)
     if len(encoded) > limit:
-        raise RpcError(INTERNAL_ERROR, too_large(what, len(encoded), limit), {"size": len(encoded), "limit": limit})
+        raise oversized(what, len(encoded), limit)
     return encoded
 
 

@@ -7,7 +7,7 @@ clients ask for the same list again and again. It does not know what the items d
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from modelwire.errors import INVALID_PARAMS, ConfigError, RpcError
@@ -96,6 +96,27 @@ class Registry(Generic[T]):
         self._items = {name: entry for name, entry in self._items.items() if name != key}
         self._pages.clear()
         self._changed()
+
+    def replace(self, gone: Iterable[str], items: Mapping[str, T]) -> None:
+        """Take items out and put others in, at once; one that is there already keeps its place.
+
+        Args:
+            gone: Keys of those to take out; one that is not there is ignored.
+            items: Those to put in, in order.
+        """
+        leaving = set(gone)
+        kept = {key: entry for key, entry in self._items.items() if key not in leaving}
+        for key, item in items.items():
+            if key in kept:
+                kept[key] = (kept[key][0], item)
+            else:
+                self._serial += 1
+                kept[key] = (self._serial, item)
+        came_or_went = kept.keys() != self._items.keys()
+        self._items = kept
+        self._pages.clear()
+        if came_or_went:
+            self._changed()
 
     def definitions(self) -> list[Any]:
         """Return what a list says of every item."""

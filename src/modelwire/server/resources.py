@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -34,16 +34,24 @@ from modelwire.server.limits import limited
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ArgumentErrors
 
+if TYPE_CHECKING:
+    from modelwire.server.file_lists import FileLists
+
 _SLASH = re.compile(r"[/\\]")
 _EXPRESSION = re.compile(r"\{([+#./;?&]?)([^}]*)\}")
 
 
 class ResourceEntry:
-    """One registered resource."""
+    """One resource of a list.
+
+    Args:
+        resource: What the list says of it.
+        function: What is called when it is read; None where its file is.
+    """
 
     __slots__ = ("function", "resource")
 
-    def __init__(self, resource: t.Resource, function: Function) -> None:
+    def __init__(self, resource: t.Resource, function: Function | None) -> None:
         self.resource = resource
         self.function = function
 
@@ -108,6 +116,8 @@ class Resources:
         self._max_result = max_result
         self.fixed = fixed
         self.templates = templates
+        self.files: FileLists | None = None
+        """Files and directories, once there is one."""
 
     def add(self, resource: t.Resource, function: Function) -> None:
         """Register a resource of one URI.
@@ -141,11 +151,13 @@ class Resources:
         self.templates.add(template.uri_template, TemplateEntry(template, pattern, function))
 
     def remove(self, uri: str) -> None:
-        """Remove a resource by its URI, or a family by its template.
+        """Remove a resource by its URI, a family by its template, or a directory by its prefix.
 
         Raises:
             ConfigError: There is none.
         """
+        if self.files is not None and self.files.remove(uri):
+            return
         if uri in self.fixed:
             self.fixed.remove(uri)
         elif uri in self.templates:
@@ -153,17 +165,26 @@ class Resources:
         else:
             raise ConfigError(f"there is no resource {uri!r} to remove")
 
+    async def page(self, call: Call) -> bytes:
+        """Answer ``resources/list`` where there are files: a list that begins is made of what is there now."""
+        if self.files is not None and call.params.cursor is None:
+            await self.files.refresh()
+        return self.fixed.page(call)
+
     async def read(self, call: Call) -> Any:
         """Answer ``resources/read``."""
         uri: str = call.params.uri
         entry = self.fixed.get(uri)
-        if entry is not None:
+        if entry is not None and entry.function is not None:
             result = await _read(call, uri, entry.function, None, entry.resource.mime_type)
         else:
-            result = await self._read_family(call, uri)
+            result = await self._read_unregistered(call, uri)
         return limited(call, result, f"resource {uri!r}", self._max_result)
 
-    async def _read_family(self, call: Call, uri: str) -> Any:
+    async def _read_unregistered(self, call: Call, uri: str) -> Any:
+        """Read what nobody registered under this very URI: a file, or a member of a family."""
+        if self.files is not None and (found := await self.files.read(call, uri, self._max_result)) is not None:
+            return found
         for family in self.templates:
             values = family.match(uri)
             if values is not None:
@@ -173,7 +194,8 @@ class Resources:
 
 def unknown_uri(uri: str, known: list[str]) -> str:
     """Return the message for a URI that names nothing, with the nearest one that does."""
-    near = difflib.get_close_matches(uri, known, n=1, cutoff=0.6) if len(uri) <= 1000 else []
+    cheap = len(uri) <= 1000 and len(known) <= 500
+    near = difflib.get_close_matches(uri, known, n=1, cutoff=0.6) if cheap else []
     return f"Resource not found: {uri[:200]}" + (f". Did you mean {near[0]}?" if near else "")
 
 
