@@ -103,9 +103,13 @@ class FileLists:
         return await guarded(call, f"resource {uri!r}", run_sync(lambda: _first(sources, uri, limit), self._pool))
 
     def _look(self, known: int) -> tuple[int, Look]:
-        """Look at the disk, unless somebody else has begun to since ``known`` looks; return how many there were."""
+        """Look at the disk, unless somebody has done so who began later than the look number ``known``.
+
+        Returns:
+            The number of the look, and what was found.
+        """
         with self._looking:
-            if self._begun == known:
+            if self._last[0] <= known:
                 self._begun += 1
                 self._last = (self._begun, [(source, source.scan()) for source in self._sources.values()])
             return self._last

@@ -20,7 +20,10 @@ MAX_DEPTH = 64
 Names = tuple[str, ...]
 """The names of a path below a folder, from the top; bytes that are no UTF-8 are surrogates, as `os` has them."""
 
-ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL, errno.EACCES, errno.EPERM)
+ABSENT = (
+    errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL, errno.ENXIO, errno.ENODEV,
+    errno.EACCES, errno.EPERM,
+)  # fmt: skip
 """The errors of a path that leads to nothing that could be read; others are faults of the system."""
 
 
