@@ -307,12 +307,12 @@ async def test_the_tutorials_announcement_has_the_files_too(tmp_path: Path) -> N
         assert [item["uri"] for item in (await talk.hear("resources/list"))["resources"]] == ["d:a"]
 
 
-async def test_many_files_are_listed_and_read_in_a_time_that_grows_with_their_number(tmp_path: Path) -> None:
-    folder = fill(tmp_path / "d", *(f"{number:04}" for number in range(2000)))
-    async with session_talk(serving(folder, page_size=500), "2025-11-25") as talk:
+async def test_a_walk_over_many_pages_finds_every_file_once(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "d", *(f"{number:03}" for number in range(600)))
+    async with session_talk(serving(folder, page_size=50), "2025-11-25") as talk:
         found, cursor = await page(talk)
         while cursor is not None:
             more, cursor = await page(talk, cursor)
             found += more
-        assert found == [f"d:{number:04}" for number in range(2000)]
-        assert "error" in await talk.request("resources/read", {"uri": "d:2000"})
+        assert found == [f"d:{number:03}" for number in range(600)]
+        assert "error" in await talk.request("resources/read", {"uri": "d:600"})

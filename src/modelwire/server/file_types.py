@@ -6,6 +6,7 @@ The same on every machine: the system's own tables are not asked. Nothing here r
 from __future__ import annotations
 
 import mimetypes
+import os
 from functools import cache
 from pathlib import PurePath
 from typing import Final
@@ -65,11 +66,10 @@ _TEXTS: Final = frozenset(
 
 def media_type(name: str) -> str | None:
     """Return the media type of a file by its name; None when the name does not tell."""
-    path = PurePath(name)
-    suffix = path.suffix.lower()
+    suffix = os.path.splitext(name)[1].lower()
     if not suffix:
         return "text/plain" if name.lower() in _NAMES else None
-    found = _SUFFIXES.get(suffix) or media_types.named(path)
+    found = _SUFFIXES.get(suffix) or media_types.named(PurePath(name))
     return found or _known().guess_type("file" + suffix)[0]
 
 
