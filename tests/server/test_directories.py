@@ -301,7 +301,7 @@ TRAVERSALS = [
 
 
 @pytest.mark.parametrize("path", TRAVERSALS, ids=lambda path: ascii(path)[:40])
-@every_revision
+@NEWEST_OF_EACH_ERA
 async def test_nothing_but_its_own_files_is_read_however_it_is_asked_for(revision: str, path: str, docs: Path) -> None:
     async with session_talk(serving(docs), revision) as talk:
         await missing(talk, f"docs://{path}")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelwire import NotFound, Server, safe_join
-from tests.wire import MODERN, every_revision, session_talk
+from tests.wire import MODERN, session_talk
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_whatever_the_parts_are_the_path_is_below(parts: list[str]) -> None:
         "docs://up/secret.txt", "docs://NUL", "docs://C:%5Csecret.txt",
     ],
 )  # fmt: skip
-@every_revision
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 async def test_a_resource_that_uses_it_is_not_found_and_reveals_no_path(revision: str, uri: str, base: Path) -> None:
     server = Server("s")
     (base / "up").symlink_to("..")

@@ -207,6 +207,109 @@ async def test_a_variable_cannot_traverse_and_is_decoded_once(template: str, uri
         assert seen in ([], ["a/b"])
 
 
+WILD = {
+    "reserved": "docs://{version}/{+path}",
+    "exploded": "docs://{version}{/path*}",
+    "fragment": "docs://{version}/x{#path}",
+}
+
+
+@pytest.mark.parametrize(
+    ("template", "uri", "version", "path"),
+    [
+        (WILD["reserved"], "docs://2/a", 2, "a"),
+        (WILD["reserved"], "docs://2/a/b/c%20d.md", 2, "a/b/c d.md"),
+        (WILD["reserved"], "docs://2/caf%C3%A9/日本", 2, "café/日本"),
+        (WILD["reserved"], "docs://2/100%25/%2541", 2, "100%/%41"),
+        (WILD["reserved"], "docs://2/a%2Fb", 2, "a/b"),
+        (WILD["exploded"], "docs://2/a/b/c", 2, ["a", "b", "c"]),
+        (WILD["exploded"], "docs://2/a%20b/100%25", 2, ["a b", "100%"]),
+        (WILD["fragment"], "docs://2/x#a/b?c", 2, "a/b?c"),
+    ],
+)
+@every_revision
+async def test_a_wildcard_takes_folders_too_decoded_once_and_beside_typed_variables(
+    revision: str, template: str, uri: str, version: int, path: Any
+) -> None:
+    server = Server("s")
+    kind = list[str] if "*" in template else str
+
+    def read(version, path):  # type: ignore[no-untyped-def]
+        return {"version": version, "path": path}
+
+    read.__annotations__.update(version=int, path=kind)
+    server.add_resource(template, read)
+    async with session_talk(server, revision) as talk:
+        assert json.loads((await contents(talk, uri))[0]["text"]) == {"version": version, "path": path}
+        error = await talk.error("resources/read", {"uri": uri.replace("//2", "//two")})
+        assert error["code"] == -32602
+        assert "version" in error["message"]
+
+
+async def test_the_members_of_a_wildcard_are_typed_too() -> None:
+    server = Server("s")
+
+    @server.resource("sum:{/numbers*}")
+    def total(numbers: list[int]) -> Any:
+        return sum(numbers)
+
+    async with session_talk(server, "2025-11-25") as talk:
+        assert (await contents(talk, "sum:/1/2/39"))[0]["text"] == "42"
+        assert (await talk.error("resources/read", {"uri": "sum:/1/x"}))["code"] == -32602
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "..", "../x", "a/..", "a/../b", "a/../../b", ".", "./a", "a/./b", "/etc/passwd", "//x", "%2Fetc%2Fpasswd",
+        "%2e%2e", "%2E%2E/x", ".%2e/x", "%2e%2e%2fx", "..%2fx", "a%2f..%2fb", "..%5cx", "..%5Cx", "a%5C..%5Cb", "..\\x",
+        "%5Cx", "a%00", "%00", "a%00/../b", "%c0%ae%c0%ae/x", "%c0%af", "..%c0%afx", "%e0%80%ae", "%ff", "%zz", "%",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("template", WILD.values(), ids=WILD)
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_no_wildcard_climbs_in_any_encoding(revision: str, template: str, path: str) -> None:
+    server = Server("s")
+    seen: list[str] = []
+
+    def read(version, path) -> str:  # type: ignore[no-untyped-def]
+        seen.append(path if isinstance(path, str) else "/".join(path))
+        return "read"
+
+    read.__annotations__["path"] = list[str] if "*" in template else str
+    server.add_resource(template, read)
+    async with session_talk(server, revision) as talk:
+        await talk.request("resources/read", {"uri": template.partition("{version}")[0] + "1/" + path})
+        await talk.request("resources/read", {"uri": f"docs://1/x#{path}"})
+    for value in seen:
+        assert not {"..", "."} & set(value.replace("\\", "/").split("/"))
+        assert "\0" not in value
+        if "#" not in template:  # a fragment stands behind no slash
+            assert not value.startswith(("/", "\\"))
+
+
+@pytest.mark.parametrize("template", ["w:{+a}/{+b}", "w:{/a*}/end", "w:{+a}{/b*}{?c*}", "w:{a}{b}{c}"])
+async def test_wildcards_match_in_time_linear_in_the_length_of_the_uri(template: str) -> None:
+    server = Server("s")
+
+    names = {name for name in "abc" if "{" + name in template or any(f"{{{op}{name}" in template for op in "+/?")}
+    scope: dict[str, Any] = {}
+    exec(f"def read({', '.join(f'{name}=None' for name in sorted(names))}): return 'read'", scope)
+    server.add_resource(template, scope["read"])
+
+    async def took(talk: Any, length: int) -> float:
+        best = math.inf
+        for _ in range(5):
+            begun = time.perf_counter()
+            await talk.request("resources/read", {"uri": "w:" + "a/" * length + "\x7f"})
+            best = min(best, time.perf_counter() - begun)
+        return best
+
+    async with session_talk(server, "2025-11-25") as talk:
+        await took(talk, 100)
+        assert await took(talk, 20_000) < 100 * await took(talk, 1_000) + 0.05
+
+
 async def test_matching_takes_time_linear_in_the_length_of_the_uri() -> None:
     server = Server("s")
     server.add_resource("x://{a}-{b}-{c}-{d}-{e}/end", lambda a, b, c, d, e: a, name="t")

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from modelwire.server.file_lists import FileLists
 
 _SLASH = re.compile(r"[/\\]")
+_LITERAL = re.compile(r"true|false|-?(?:0|[1-9][0-9]{0,300})(?:\.[0-9]{1,300})?", re.ASCII)
+"""What a URI writes of numbers and truth values."""
 _EXPRESSION = re.compile(r"\{([+#./;?&]?)([^}]*)\}")
 
 
@@ -69,22 +71,29 @@ class TemplateEntry:
         self._segments: set[str] = set()
         """Variables that stand for one segment of a path each: no slash may be smuggled into them as ``%2F``."""
         self._rooted: set[str] = set()
-        """Variables that stand behind a slash: they may not begin with another, which would make them absolute."""
+        """Variables that stand behind a slash: they may not begin with another, which would make them absolute once
+        their members are joined."""
         for expression in _EXPRESSION.finditer(template.uri_template):
             operator, names = expression.groups()
             before = template.uri_template[: expression.start()]
             variables = {name.split("*")[0].split(":")[0].strip() for name in names.split(",")}
             if operator in ("", ".", "/"):
                 self._segments |= variables
+                self._rooted |= variables if operator == "/" else set()
             elif operator == "+" and before.endswith("/") and not before.endswith("://"):
                 self._rooted |= variables
 
     def match(self, uri: str) -> dict[str, Any] | None:
         """Return the variables' values; None when the URI is not of this family, or climbs out of its place."""
         values = self.pattern.match(uri)
-        if values is None or any(self._leaves(name, item) for name, value in values.items() for item in _items(value)):
+        if values is None or any(self._climbs(name, value) for name, value in values.items()):
             return None
         return values
+
+    def _climbs(self, name: str, value: Any) -> bool:
+        members = _items(value)
+        absolute = name in self._rooted and isinstance(value, list) and members[:1] == [""]
+        return absolute or any(self._leaves(name, member) for member in members)
 
     def _leaves(self, name: str, item: str) -> bool:
         return (
@@ -201,7 +210,7 @@ def unknown_uri(uri: str, known: list[str]) -> str:
 
 async def _read(call: Call, uri: str, function: Function, values: dict[str, Any] | None, mime_type: str | None) -> Any:
     try:
-        args, kwargs = function.signature.bind(None if values is None else msgspec.json.encode(values))
+        args, kwargs = _bound(function, values)
     except ArgumentErrors as error:
         raise RpcError(INVALID_PARAMS, str(error), {"uri": uri, "problems": error.problems}) from None
     try:
@@ -213,6 +222,24 @@ async def _read(call: Call, uri: str, function: Function, values: dict[str, Any]
     if function.signature.output_schema is not None and not isinstance(value, str | bytes | msgspec.Struct | list):
         function.signature.check_result(value)
     return t.ReadResourceResult(contents.resource_contents(value, uri, mime_type))
+
+
+def _bound(function: Function, values: dict[str, Any] | None) -> Any:
+    """Return what to call a function with; the members of a list are numbers and truth values where they have to be."""
+    bind = function.signature.bind
+    if values is None:
+        return bind(None)
+    try:
+        return bind(msgspec.json.encode(values))
+    except ArgumentErrors:
+        typed = {name: _literals(value) if isinstance(value, list) else value for name, value in values.items()}  # pyright: ignore[reportUnknownArgumentType]
+        if typed == values:
+            raise
+        return bind(msgspec.json.encode(typed))
+
+
+def _literals(members: list[str]) -> list[Any]:
+    return [msgspec.json.decode(member) if _LITERAL.fullmatch(member) else member for member in members]
 
 
 async def guarded(call: Call, what: str, running: Any) -> Any:
