@@ -307,7 +307,8 @@ class Registration:
             path: The directory.
             pattern: Which files: ``*``, ``?`` and ``[...]`` within a name, ``**`` for any number of folders.
             hidden: Also files whose names, or whose folders' names, begin with a dot.
-            watch: While serving, tell clients of files that come, go and change. Needs ``modelwire[watch]``.
+            watch: While serving, tell clients of files that come, go and change; for what is registered before the
+                serving begins. Needs ``modelwire[watch]``.
             max_files: How many files are listed; more can be read, and the log says that there are more.
             mime_type: The type of all of them; by default each by the end of its name, or by its first bytes.
             annotations: For whom they are, how much they matter.
