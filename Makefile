@@ -12,9 +12,15 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 
 PY := .venv/bin/python
 READY := .venv/.ready
+SELF := -e '.[cli,dev]'
 # What the measurements compare with lives apart: none of it may be imported by mistake.
 PEERS_READY := .venv-peers/.ready
 PEER := mcp>=2.3,<2.4
+# So does what tests/interop talks to. Not in .venv-peers: with some of its packages beside it, `import mcp` costs more.
+INTEROP_READY := .venv-interop/.ready
+INTEROP := '$(PEER)' 'fastmcp>=4.2,<4.3' mcp-server-fetch mcp-server-git mcp-server-time
+NODE := tests/interop/node
+NODE_READY := $(NODE)/node_modules/.ready
 # What only `make test` runs. The marks are explained in pyproject.toml.
 HEAVY := slow or conformance or interop or bench
 # Two workers beat `auto` on small machines: each costs a second to start.
@@ -23,7 +29,7 @@ PYTEST := $(PY) -m pytest -n 2 --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo check test bench format lint install constraints clean
+.PHONY: help demo check test bench format lint install peers constraints clean
 .DEFAULT_GOAL := help
 
 help:
@@ -42,7 +48,7 @@ check: lint
 	$(PYTEST) -q -m "not ($(HEAVY))"
 
 # Measurements come first and alone, so that nothing else runs beside them; 5 is pytest's word for "none found".
-test: lint
+test: lint peers
 	$(PY) -m pytest -q -m bench || test $$? -eq 5
 	$(PYTEST) -m "not bench"
 
@@ -55,6 +61,11 @@ format: $(READY)
 	@.venv/bin/ruff format .
 
 install: $(READY)
+
+# What others wrote, for the measurements and tests/interop; side by side, since each waits for a registry. Without npm
+# the tests that need its packages are skipped, with the reason; where CI=true that is a failure.
+peers: $(READY)
+	@$(MAKE) --no-print-directory -s -j3 $(PEERS_READY) $(INTEROP_READY) $$(command -v npm >/dev/null && echo $(NODE_READY))
 
 # `pip install .` into .venv would have every target look at a copy. So an environment whose modelwire is not this
 # checkout is installed anew; what an editable installation leaves is a .pth file with the path of the sources.
@@ -69,13 +80,24 @@ $(READY): pyproject.toml constraints.txt src/modelwire/version.py
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(MAKE) --no-print-directory .venv-made
 	@echo "Installing into .venv ..."
 	@$(PY) -m pip install -qq -c constraints.txt hatchling
-	@$(PY) -m pip install -qq --no-build-isolation -c constraints.txt -e '.[cli,dev]'
+	@$(PY) -m pip install -qq --no-build-isolation -c constraints.txt $(SELF)
 	@touch $@
 
 $(PEERS_READY): benchmarks/constraints-peers.txt | $(READY)
 	@echo "Installing into .venv-peers ..."
 	@$(PY) -m venv --clear .venv-peers
-	@.venv-peers/bin/python -m pip install -qq -c benchmarks/constraints-peers.txt '$(PEER)'
+	@.venv-peers/bin/python -m pip install -qq -c $< '$(PEER)'
+	@touch $@
+
+$(INTEROP_READY): tests/interop/constraints.txt | $(READY)
+	@echo "Installing into .venv-interop ..."
+	@$(PY) -m venv --clear .venv-interop
+	@.venv-interop/bin/python -m pip install -qq -c $< $(INTEROP)
+	@touch $@
+
+$(NODE_READY): $(NODE)/package.json $(NODE)/.npmrc
+	@echo "Installing into $(NODE)/node_modules ..."
+	@rm -rf $(NODE)/node_modules && cd $(NODE) && npm install --silent
 	@touch $@
 
 .PHONY: .venv-made
@@ -87,20 +109,20 @@ $(PEERS_READY): benchmarks/constraints-peers.txt | $(READY)
 			echo "    sudo apt-get install python3-venv"; exit 1; }
 	@$(PYTHON) -m venv --clear .venv
 
-# Take the newest versions that pyproject.toml allows.
+# $(call freeze,FILE,WHAT): take the newest versions that WHAT allows into FILE, and keep the comment at its head.
+define freeze
+@rm -rf .venv-fresh && $(PYTHON) -m venv .venv-fresh
+@.venv-fresh/bin/python -m pip install -qq $(2)
+@{ sed -n 's/^#/#/p' $(1); \
+	.venv-fresh/bin/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools; } > constraints.new
+@mv constraints.new $(1) && rm -rf .venv-fresh
+endef
+
 constraints:
-	@rm -rf .venv-fresh && $(PYTHON) -m venv .venv-fresh
-	@.venv-fresh/bin/python -m pip install -qq hatchling
-	@.venv-fresh/bin/python -m pip install -qq --no-build-isolation -e '.[cli,dev]'
-	@{ sed -n 's/^#/#/p' constraints.txt; \
-		.venv-fresh/bin/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools; } > constraints.new
-	@mv constraints.new constraints.txt && rm -rf .venv-fresh
-	@$(PYTHON) -m venv .venv-fresh
-	@.venv-fresh/bin/python -m pip install -qq '$(PEER)'
-	@{ sed -n 's/^#/#/p' benchmarks/constraints-peers.txt; \
-		.venv-fresh/bin/python -m pip freeze --exclude pip --exclude setuptools; } > constraints.new
-	@mv constraints.new benchmarks/constraints-peers.txt && rm -rf .venv-fresh
+	$(call freeze,constraints.txt,$(SELF))
+	$(call freeze,benchmarks/constraints-peers.txt,'$(PEER)')
+	$(call freeze,tests/interop/constraints.txt,$(INTEROP))
 
 clean:
-	rm -rf .venv .venv-fresh .venv-peers dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-fresh .venv-peers .venv-interop $(NODE)/node_modules dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,146 @@
+"""Where the programs that others wrote are, and how tests start them and hold them to their end.
+
+`make test` installs them (the targets are in the Makefile). Knows nothing of what the programs say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from modelwire import Client
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PYTHON = ROOT / ".venv-interop" / "bin" / "python"
+NODE = HERE / "node"
+MODERN = "2026-07-28"
+LEGACY = "2025-11-25"
+OLD = "2025-03-26"
+"""The last revision whose results carry no structured content."""
+PATIENCE = 30.0
+"""Seconds after which what a peer should have said or done is missing."""
+MARK = "MODELWIRE_INTEROP_TEST"
+"""The environment variable by which the processes of one test are found again, and those that they started."""
+
+shared_loop = pytest.mark.asyncio(loop_scope="module")
+"""For files whose tests share a client."""
+needs_python_peers = pytest.mark.skipif(
+    not (ROOT / ".venv-interop" / ".ready").exists(),
+    reason="the Python peers are not installed in .venv-interop; `make test` does it",
+)
+needs_node_peers = pytest.mark.skipif(
+    shutil.which("node") is None or not (NODE / "node_modules" / ".ready").exists(),
+    reason="the npm peers are not installed in tests/interop/node; `make test` does it where node and npm are",
+)
+
+
+def python_server(name: str, *arguments: str) -> list[str]:
+    """Return the command of a server that is a Python package, such as ``time``."""
+    return [str(PYTHON.with_name(f"mcp-server-{name}")), *arguments]
+
+
+def node_server(name: str, *arguments: str) -> list[str]:
+    """Return the command of a server that is an npm package, such as ``everything``."""
+    package = NODE / "node_modules" / "@modelcontextprotocol" / f"server-{name}"
+    return ["node", str(package / "dist" / "index.js"), *arguments]
+
+
+def own_server(path: Path, *arguments: str) -> list[str]:
+    """Return the command of a server written with modelwire."""
+    return [sys.executable, str(path), *arguments]
+
+
+def program(name: str, *arguments: str) -> list[str]:
+    """Return the command of a program of this folder that is written with a peer's library, by its path."""
+    path = HERE / name
+    return [str(PYTHON) if path.suffix == ".py" else "node", str(path), *arguments]
+
+
+@asynccontextmanager
+async def connected(command: Sequence[str], **settings: Any) -> AsyncIterator[Client]:
+    """Give a client of a server; at the end nothing may be left of the server, which must have ended in peace.
+
+    Args:
+        command: The server.
+        settings: As `Client` takes them.
+    """
+    with_mark = {**settings.pop("env", {}), MARK: uuid.uuid4().hex}
+    async with Client(command, env=with_mark, **settings) as client:
+        yield client
+    # On a busy machine an interpreter may take longer to end than it is waited for; it is then told to.
+    assert client.exit_code in (0, -signal.SIGTERM), client.stderr
+    assert processes(with_mark[MARK]) == []
+
+
+def _revision_id(revision: str | None) -> str:
+    return revision or "found out"
+
+
+def clients_of(command: Sequence[str], *revisions: str | None, **settings: Any) -> Any:
+    """Return a fixture: a client of a server that the tests of a file share, since many servers are slow to start.
+
+    Args:
+        command: The server.
+        revisions: Those to speak, each in turn; None to find out, which is all when none is given.
+        settings: As `Client` takes them.
+    """
+
+    @pytest_asyncio.fixture(scope="module", loop_scope="module", params=revisions or (None,), ids=_revision_id)
+    async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
+        async with connected(command, revision=request.param, **settings) as client:
+            yield client
+
+    return client
+
+
+async def seen_by(client: Sequence[str], server: Sequence[str]) -> Any:
+    """Run a client that a peer wrote, and return what it saw.
+
+    Args:
+        client: The client's command; it is given the server's as JSON on the command line, prints JSON, and ends.
+        server: The server's command.
+    """
+    mark = uuid.uuid4().hex
+    process = await asyncio.create_subprocess_exec(
+        *client,
+        json.dumps(list(server)),
+        env={**os.environ, MARK: mark},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(PATIENCE):
+            stdout, stderr = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        stdout, stderr = await process.communicate()
+    assert process.returncode == 0, f"{process.returncode}\n{stdout.decode()[-3000:]}\n{stderr.decode()[-6000:]}"
+    assert processes(mark) == []
+    return json.loads(stdout)
+
+
+def processes(mark: str) -> list[str]:
+    """Return the command lines of the running processes that have a mark in their environment."""
+    wanted = f"{MARK}={mark}".encode()
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (process / "environ").read_bytes().split(b"\0"):
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue  # it ended meanwhile, or is another user's
+    return found
