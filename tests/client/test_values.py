@@ -57,6 +57,28 @@ def test_a_structured_value_of_another_type_is_a_violation_that_says_where() -> 
         value_of(result(structured=[{"city": "Oslo"}]), list[Day])
 
 
+def test_a_value_is_taken_out_of_an_object_in_which_others_wrapped_it() -> None:
+    """As servers on `mcp` and FastMCP do it, the one without a mark and the other with a mark of its own."""
+    assert value_of(result(structured={"result": 3}), int) == 3
+    assert value_of(result(structured={"result": None}), int | None) is None
+    assert value_of(result(structured={"result": [{"x": 1}]}), list[Point]) == [Point(1)]
+    assert value_of(result(structured={"result": "2026-01-31"}), datetime.date) == datetime.date(2026, 1, 31)
+
+
+def test_an_object_that_is_what_was_asked_for_stays_whole() -> None:
+    assert value_of(result(structured={"result": 3}), None) == {"result": 3}
+    assert value_of(result(structured={"result": 3}), dict[str, int]) == {"result": 3}
+    assert value_of(result(structured={"result": {"result": 3}}), dict[str, dict[str, int]]) == {
+        "result": {"result": 3}
+    }
+
+
+def test_what_is_wrapped_with_something_beside_it_is_no_wrapping() -> None:
+    for structured in ({"result": 3, "unit": "K"}, {"value": 3}, {"result": "three"}):
+        with pytest.raises(ProtocolViolation, match="no <class 'int'>"):
+            value_of(result(structured=structured), int)
+
+
 def test_a_text_is_the_value_where_there_is_nothing_else() -> None:
     assert value_of(result("hello"), None) == "hello"
     assert value_of(result("5"), None) == "5"

@@ -321,7 +321,8 @@ class Client:
         Args:
             name: The tool.
             arguments: Its arguments.
-            returns: The type that the value is converted to.
+            returns: The type that the value is converted to; also out of the ``{"result": ...}`` in which servers made
+                with other libraries wrap what is no object.
             timeout: As for `call_tool`.
             max_timeout: As for `call_tool`.
             on_progress: As for `call_tool`.

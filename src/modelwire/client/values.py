@@ -16,6 +16,7 @@ from modelwire.errors import ConfigError, ProtocolViolation, ToolError
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.revisions import LATEST
+from modelwire.protocol.structured import MEMBER, is_wrapping
 
 
 def text_of(content: list[Any]) -> str:
@@ -30,7 +31,9 @@ def value_of(result: t.CallToolResult, returns: Any) -> Any:
 
     Args:
         result: The result.
-        returns: The type to convert to, or None to leave the value as JSON has it.
+        returns: The type to convert to, or None to leave the value as JSON has it. Other libraries, too, wrap what is
+            no object as ``{"result": ...}``, but mark it in ways of their own or not at all: a value that is not of
+            the type is taken out of such an object.
 
     Raises:
         ToolError: The tool failed.
@@ -65,6 +68,11 @@ def _converted(value: Any, returns: Any) -> Any:
     try:
         return _decoded(encoded, returns)
     except _MISFITS as error:
+        if is_wrapping(value):
+            try:
+                return _decoded(msgspec.json.encode(value[MEMBER]), returns)
+            except _MISFITS:
+                pass
         raise ProtocolViolation(f"the tool's result is no {returns!r} ({error})", encoded) from None
 
 

@@ -159,6 +159,11 @@ def unwrap_result(result: _R) -> _R:
     return unwrapped
 
 
+def is_wrapping(value: Any) -> bool:
+    """Say whether ``value`` looks like what is wrapped, here or by others: an object with the one member."""
+    return isinstance(value, dict) and cast("dict[Any, Any]", value).keys() == {MEMBER}
+
+
 def _marked(meta: dict[str, Any] | None) -> bool:
     return meta is not None and meta.get(WRAPPED) is True
 
