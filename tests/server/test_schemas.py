@@ -7,6 +7,7 @@ import datetime
 import decimal
 import enum
 import json
+import pathlib
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, Optional, TypedDict, TypeVar
 
 import jsonschema_rs
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from modelwire.server.arguments import Argument, ArgumentErrors, Binder
 from modelwire.server.schemas import input_schema, result_schema
+from tests.server.kinds import signature_of
 
 T = TypeVar("T")
 
@@ -234,3 +236,14 @@ def test_what_the_schema_allows_is_bound_and_junk_is_refused_by_both(name: str, 
 
     # Text may stand for another type; `test_coercion` says which.
     assert binds(binder, value) == valid or (isinstance(value, str) and not valid)
+
+
+@pytest.mark.parametrize(("kind", "value"), [(tuple[int, str], [3, "4"]), (tuple[pathlib.Path, int], ["3", 4])])
+def test_a_tuple_can_be_read_by_those_who_know_older_drafts_only(kind: Any, value: Any) -> None:
+    """Draft 7 knows no ``prefixItems``; an ``items: false`` beside it would refuse every item there."""
+    schema = signature_of(kind).output_schema
+
+    assert jsonschema_rs.Draft7Validator(schema).is_valid(value)
+    assert jsonschema_rs.Draft202012Validator(schema).is_valid(value)
+    assert not jsonschema_rs.Draft202012Validator(schema).is_valid([*value, 5])
+    assert not jsonschema_rs.Draft202012Validator(schema).is_valid(value[::-1])

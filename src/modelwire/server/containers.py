@@ -95,7 +95,8 @@ class Row(Node):
     def schema(self, defs: Definitions) -> dict[str, Any]:
         size = len(self._items)
         items = [item.schema(defs) for item in self._items]
-        return {"type": "array", "minItems": size, "maxItems": size, "prefixItems": items, "items": False}
+        # "items": false would say no more here, but to readers of older drafts (no prefixItems) that there is no item.
+        return {"type": "array", "minItems": size, "maxItems": size, "prefixItems": items}
 
     def expected(self) -> str:
         return f"a list of exactly {len(self._items)} items"

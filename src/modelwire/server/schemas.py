@@ -113,10 +113,15 @@ def _schemas(annotations: list[Any]) -> tuple[list[dict[str, Any]], dict[str, An
 
 
 def _tidy(schema: Any) -> Any:
-    """Drop OpenAPI's ``discriminator``, which is no JSON Schema, wherever a subschema stands."""
+    """Drop OpenAPI's ``discriminator``, which is no JSON Schema, wherever a subschema stands.
+
+    And the ``"items": false`` of a tuple, whose ``maxItems`` says the same: older drafts, by which clients exist that
+    check results, know no ``prefixItems`` and would allow no item at all.
+    """
     if not isinstance(schema, dict):
         return schema
-    found: dict[str, Any] = {key: value for key, value in schema.items() if key != "discriminator"}  # pyright: ignore[reportUnknownVariableType]
+    noise = ["discriminator", "items"] if "prefixItems" in schema else ["discriminator"]
+    found: dict[str, Any] = {key: value for key, value in schema.items() if key not in noise}  # pyright: ignore[reportUnknownVariableType]
     if found.get("required") == []:
         del found["required"]
     for key in ("items", "additionalProperties", "propertyNames"):
