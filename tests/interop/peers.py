@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
 import signal
-import sys
+import subprocess
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -58,11 +57,6 @@ def node_server(name: str, *arguments: str) -> list[str]:
     return ["node", str(package / "dist" / "index.js"), *arguments]
 
 
-def own_server(path: Path, *arguments: str) -> list[str]:
-    """Return the command of a server written with modelwire."""
-    return [sys.executable, str(path), *arguments]
-
-
 def program(name: str, *arguments: str) -> list[str]:
     """Return the command of a program of this folder that is written with a peer's library, by its path."""
     path = HERE / name
@@ -106,31 +100,30 @@ def clients_of(command: Sequence[str], *revisions: str | None, **settings: Any) 
     return client
 
 
-async def seen_by(client: Sequence[str], server: Sequence[str]) -> Any:
-    """Run a client that a peer wrote, and return what it saw.
+def seen_by(client: Sequence[str], server: Sequence[str], mode: str, calls: Mapping[str, Any], *, whole: bool) -> Any:
+    """Run a client that is written with a peer's library, and return what it saw; nothing may be left of the server.
 
     Args:
-        client: The client's command; it is given the server's as JSON on the command line, prints JSON, and ends.
+        client: The client's command. It is given the plan on stdin as JSON, prints what it saw as JSON, and ends.
         server: The server's command.
+        mode: The era, in the words of the library.
+        calls: Which tools to call, with their arguments.
+        whole: Whether to do everything that `tests/interop/server.py` is there for; or only to list and call.
     """
     mark = uuid.uuid4().hex
-    process = await asyncio.create_subprocess_exec(
-        *client,
-        json.dumps(list(server)),
+    plan = {"server": [*server], "mode": mode, "env": {MARK: mark}, "calls": calls, "whole": whole}
+    ran = subprocess.run(
+        [*client],
+        input=json.dumps(plan),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE * 2,
+        cwd=ROOT,
         env={**os.environ, MARK: mark},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
     )
-    try:
-        async with asyncio.timeout(PATIENCE):
-            stdout, stderr = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        stdout, stderr = await process.communicate()
-    assert process.returncode == 0, f"{process.returncode}\n{stdout.decode()[-3000:]}\n{stderr.decode()[-6000:]}"
+    assert ran.returncode == 0, f"{ran.returncode}\n{ran.stdout[-3000:]}\n{ran.stderr[-6000:]}"
     assert processes(mark) == []
-    return json.loads(stdout)
+    return json.loads(ran.stdout)
 
 
 def processes(mark: str) -> list[str]:
