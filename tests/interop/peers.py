@@ -72,7 +72,7 @@ async def connected(command: Sequence[str], **settings: Any) -> AsyncIterator[Cl
         settings: As `Client` takes them.
     """
     with_mark = {**settings.pop("env", {}), MARK: uuid.uuid4().hex}
-    async with Client(command, env=with_mark, **settings) as client:
+    async with Client(command, env=with_mark, connect_timeout=2 * PATIENCE, **settings) as client:
         yield client
     # On a busy machine an interpreter may take longer to end than it is waited for; it is then told to.
     assert client.exit_code in (0, -signal.SIGTERM), client.stderr

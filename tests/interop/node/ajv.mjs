@@ -11,10 +11,9 @@ const complain = (message) => complaints.push(message);
 
 const ajv = new Ajv2020({
   strict: true,
-  allowUnionTypes: true,
-  // Whether types and required members stand beside a $ref or in another branch is a matter of style.
-  strictTypes: false,
-  strictRequired: false,
+  strictTypes: true,
+  strictTuples: true,
+  strictRequired: true,
   logger: { log() {}, warn: complain, error: complain },
 });
 addFormats(ajv);
