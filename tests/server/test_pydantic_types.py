@@ -161,3 +161,18 @@ def test_a_deep_value_of_a_recursive_model_is_refused_quickly() -> None:
         value = {"from": 1, "children": [value]}
 
     assert problems(Model, value) == ["v: something inside it does not fit; it is nested too deeply to say what"]
+
+
+def test_a_model_is_compiled_once_for_all_tools_that_take_and_return_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Common(pydantic.BaseModel):
+        name: str
+
+    compiled: list[Any] = []
+    adapter = pydantic.TypeAdapter
+    monkeypatch.setattr(pydantic, "TypeAdapter", lambda kind: compiled.append(kind) or adapter(kind))
+
+    first, second = signature_of(Common), signature_of(list[Common])
+
+    assert compiled == [Common]
+    assert first.input_schema["properties"]["v"] == second.input_schema["properties"]["v"]["items"]
+    assert first.bind(b'{"v":{"name":"a"}}') == ([Common(name="a")], {})

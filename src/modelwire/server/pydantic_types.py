@@ -7,6 +7,7 @@ wording reaches nobody but through a user's validators.
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections.abc import Mapping
@@ -52,9 +53,8 @@ class Pydantic(Node):
                 warnings.simplefilter("ignore")
                 if rebuild is not None:
                     rebuild(raise_errors=True, _types_namespace=dict(names))
-                self._adapter: Any = pydantic.TypeAdapter(annotation)
-                self._input = _schema(self._adapter, "validation")
-                self._output = _schema(self._adapter, "serialization")
+                compiled = _compiled if _is_complete(annotation) else _compiled.__wrapped__
+                self._adapter, self._input, self._output = compiled(annotation)
         except Exception as error:
             raise Unsupported(f"pydantic cannot take it: {_first_line(error)}") from error
         self._error: Any = pydantic.ValidationError
@@ -128,6 +128,21 @@ class Pydantic(Node):
 
     def expected(self) -> str:
         return schema_words.noun(self._input, self._input)
+
+
+def _is_complete(annotation: Any) -> bool:
+    """Say whether it is a class that pydantic has made up its mind about: whoever names it, it is the same."""
+    return isinstance(annotation, type) and getattr(annotation, "__pydantic_complete__", False) is True
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(annotation: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Return what validates a type, and its schemas, which nobody changes; kept, since each takes milliseconds.
+
+    A program's tools take and return the same models again and again.
+    """
+    adapter = sys.modules["pydantic"].TypeAdapter(annotation)
+    return adapter, _schema(adapter, "validation"), _schema(adapter, "serialization")
 
 
 def _schema(adapter: Any, mode: str) -> dict[str, Any]:
