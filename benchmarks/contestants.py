@@ -16,6 +16,7 @@ import msgspec
 
 from benchmarks import requests
 from benchmarks.child import ROOT, BenchError, Child
+from benchmarks.programs.tools import GROUP
 from benchmarks.requests import Ask
 
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
@@ -140,6 +141,35 @@ class Import:
         if ran.returncode:
             raise BenchError(f"{self._command[-1].splitlines()[0]!r} failed: {ran.stderr[-2000:]}")
         return float(ran.stdout) * 1e3
+
+    def close(self) -> None:
+        pass
+
+
+class Registration:
+    """CPU time of registering a thousand tools, in milliseconds; each round in a process of its own.
+
+    What the process costs to start, its imports, and the functions that are registered are not counted; what a library
+    loads only when it first registers something is.
+
+    Args:
+        command: The program.
+    """
+
+    TOOLS = 1000
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+
+    def measure(self, share: float = 1) -> float:
+        tools = max(GROUP, int(self.TOOLS * share) // GROUP * GROUP)
+        ran = subprocess.run([*self._command, str(tools)], capture_output=True, text=True, cwd=ROOT)
+        if ran.returncode:
+            raise BenchError(f"{' '.join(self._command[1:])} failed: {ran.stderr[-2000:]}")
+        seconds, found = ran.stdout.split()
+        if int(found) != tools:
+            raise BenchError(f"{' '.join(self._command[1:])} registered {found} tools where {tools} were wanted")
+        return float(seconds) / tools * self.TOOLS * 1e3
 
     def close(self) -> None:
         pass

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from benchmarks import requests
-from benchmarks.contestants import PEERS, ClientCalls, Contestant, IdleMemory, Import, ServerCalls, own, peer
+from benchmarks.contestants import (
+    PEERS,
+    ClientCalls,
+    Contestant,
+    IdleMemory,
+    Import,
+    Registration,
+    ServerCalls,
+    own,
+    peer,
+)
 from benchmarks.programs import tools
 from benchmarks.requests import Ask
 
@@ -108,8 +118,20 @@ _LIST = _bounds(peer=Fraction(1, 100))
 _CLIENT = _bounds(peer=Fraction(1, 10))
 _IMPORT = _bounds(peer=Fraction(1, 5))
 _MEMORY = _bounds(peer=Fraction(1, 2))
+_REGISTER = _bounds(peer=Fraction(1, 5))
 
 _ADD, _KIT = requests.ADD, tools.KIT
+
+REGISTER = Measurement(
+    "register",
+    f"registering {Registration.TOOLS} tools of ten kinds: CPU of all of them",
+    "ms",
+    {
+        OURS: lambda: Registration(own("modelwire_registration")),
+        PEER: lambda: Registration(peer("mcp_registration")),
+    },
+    _REGISTER,
+)
 
 PROMISED = (
     _server("call", "tools/call", _ADD, tools.ADD, (5000, 300), bare=True, bounds=_CALL),
@@ -129,6 +151,7 @@ PROMISED = (
         _MEMORY,
         rounds=3,
     ),
+    REGISTER,
 )
 """What has a bound."""
 

@@ -64,6 +64,62 @@ def test_a_change_of_the_dependencies_is_installed(checkout: Path) -> None:
     assert INSTALLS in would_do(checkout)
 
 
+# ------------------------------------------------------------------------------------------------ what others wrote
+
+PEERS = {
+    ".venv-peers/.ready": "benchmarks/constraints-peers.txt",
+    ".venv-interop/.ready": "tests/interop/constraints.txt",
+    "tests/interop/node/node_modules/.ready": "tests/interop/node/package.json",
+}
+
+
+def would_install(checkout: Path, path: str | None = None) -> set[str]:
+    """Return which of the three `make peers` would make anew."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    env |= {} if path is None else {"PATH": path}
+    make = shutil.which("make")
+    assert make is not None
+    ran = subprocess.run([make, "-n", "peers"], cwd=checkout, env=env, capture_output=True, text=True, timeout=30)
+    assert ran.returncode == 0, ran.stderr
+    return {stamp for stamp in PEERS if f"touch {stamp}" in ran.stdout}
+
+
+@pytest.fixture
+def with_peers(checkout: Path) -> Path:
+    """A checkout, older than everything that `make peers` has installed in it."""
+    for stamp, source in {**PEERS, "tests/interop/node/node_modules": "tests/interop/node/.npmrc"}.items():
+        (checkout / source).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / source, checkout / source)
+        os.utime(checkout / source, (1, 1))
+        if stamp in PEERS:
+            (checkout / stamp).parent.mkdir(parents=True, exist_ok=True)
+            (checkout / stamp).touch()
+    return checkout
+
+
+def test_peers_that_are_there_are_not_installed_again(with_peers: Path) -> None:
+    assert would_install(with_peers) == set()
+
+
+@pytest.mark.parametrize("stamp", PEERS)
+def test_a_peer_is_installed_where_it_is_missing_or_its_versions_change(with_peers: Path, stamp: str) -> None:
+    os.utime(with_peers / stamp, (2, 2))
+    (with_peers / PEERS[stamp]).touch()
+    assert would_install(with_peers) == {stamp}
+    (with_peers / stamp).unlink()
+    assert would_install(with_peers) == {stamp}
+
+
+def test_without_npm_only_its_packages_are_left_out(with_peers: Path, tmp_path: Path) -> None:
+    for stamp in PEERS:
+        (with_peers / stamp).unlink()
+    tools = tmp_path / "a path without npm"
+    tools.mkdir()
+    for tool in ("sh", "grep", "sed", "make", "python3"):
+        (tools / tool).symlink_to(str(shutil.which(tool)))
+    assert would_install(with_peers, str(tools)) == set(list(PEERS)[:2])
+
+
 def test_the_environment_that_runs_this_is_recognised() -> None:
     made_by_make = (ROOT / ".venv" / ".ready").exists()  # or the tests run from an environment of one's own
     found = [path.read_text() for path in (ROOT / ".venv").glob("lib/python*/site-packages/*.pth")]

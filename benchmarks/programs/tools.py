@@ -10,6 +10,8 @@ from typing import Any
 
 ADD, ADD_AMONG_200, MANY, KIT = "add", "add-among-200", "many", "kit"
 MANY_COUNT = 200
+GROUP = 10
+"""How many functions of `benchmarks.programs.mixture` belong together."""
 PAGE_URI = "bench://page"
 PAGE_TEXT = "One page of text.\n" * 64
 STEPS = 10
