@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modelwire.server.docstrings import parse
+from modelwire.server.docstrings import Docstring, parse
 
 GOOGLE = """Forecast for a city.
 
@@ -119,3 +119,12 @@ def test_a_blank_line_inside_an_entry_does_not_end_the_section() -> None:
 
     assert found.parameters == {"a": "First.", "b": "Second, with a pause."}
     assert found.description == "Do.\n\nMore."
+
+
+def test_what_was_taken_apart_once_is_nobody_elses_to_change() -> None:
+    text = "Say.\n\nArgs:\n    a: One."
+    first = parse(text)
+    first.parameters["b"] = "two"
+    first.description = "changed"
+
+    assert parse(text) == Docstring("Say.", {"a": "One."})

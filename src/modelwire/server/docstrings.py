@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from inspect import cleandoc
 
 _PARAMETERS = frozenset({"args", "arguments", "parameters", "params", "keyword args", "keyword arguments",
@@ -34,9 +35,16 @@ class Docstring:
 
 def parse(text: str | None) -> Docstring:
     """Take a docstring apart; text in no known style is all description."""
-    found = Docstring()
     if not text:
-        return found
+        return Docstring()
+    known = _taken_apart(text)
+    return Docstring(known.description, dict(known.parameters))
+
+
+@lru_cache(maxsize=2)
+def _taken_apart(text: str) -> Docstring:
+    """Kept for a moment: a function is asked for its description, and then for what it says of its parameters."""
+    found = Docstring()
     lines = cleandoc(text).splitlines()
     kept: list[str] = []
     position = 0
