@@ -23,9 +23,9 @@ MEMBER: Final = "result"
 
 _HOISTED: Final = ("$schema", "$id", "$defs", "definitions")
 _INSIDE: Final = f"#/properties/{MEMBER}"
-_LITERAL: Final = frozenset({"const", "enum", "default", "examples"})
+LITERAL: Final = frozenset({"const", "enum", "default", "examples"})
 """Keywords whose values are data, not schemas."""
-_NAMED: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+NAMED: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 """Keywords whose values are schemas by name."""
 
 _R = TypeVar("_R", CallToolResult, ToolResultContent)
@@ -97,9 +97,9 @@ def _map_refs(schema: Any, turn: Callable[[str], str]) -> Any:
     for key, value in cast("dict[str, Any]", schema).items():
         if key in ("$ref", "$dynamicRef") and isinstance(value, str):
             copied[key] = turn(value)
-        elif key in _LITERAL:
+        elif key in LITERAL:
             copied[key] = value
-        elif key in _NAMED and isinstance(value, dict):
+        elif key in NAMED and isinstance(value, dict):
             copied[key] = {name: _inner(item, turn) for name, item in cast("dict[str, Any]", value).items()}
         else:
             copied[key] = _inner(value, turn)
