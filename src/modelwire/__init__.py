@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from modelwire.protocol import types
     from modelwire.rpc.observer import Observer
-    from modelwire.server.annotations import Name
+    from modelwire.server.annotations import Header, Name
     from modelwire.server.context import Context
     from modelwire.server.dependencies import Depends
     from modelwire.server.forms import form_schema
@@ -56,6 +56,7 @@ __all__ = [
     "Depends",
     "EmbeddedResource",
     "FrameTooLarge",
+    "Header",
     "Image",
     "InvalidParams",
     "LocalError",
@@ -94,6 +95,7 @@ _ELSEWHERE = {
     "Context": "modelwire.server.context",
     "Depends": "modelwire.server.dependencies",
     "EmbeddedResource": "modelwire.server.media",
+    "Header": "modelwire.server.annotations",
     "Image": "modelwire.server.media",
     "Name": "modelwire.server.annotations",
     "Observer": "modelwire.rpc.observer",

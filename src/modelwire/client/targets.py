@@ -9,7 +9,7 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -86,6 +86,8 @@ class Target:
 
         Raises:
             ConnectionFailed: That did not work; the message says why.
+            SignatureError: The target is a `Server`, and something that was registered there cannot work.
+            ConfigError: The same.
         """
         if self.command is not None:
             return await spawn(
@@ -107,12 +109,14 @@ class Target:
     def _open_memory(self) -> MessageStream:
         ours, theirs = memory_pair()
         self._failure = None
-        self._serving = asyncio.create_task(self._serve(theirs))
+        # Called here and not in the task: what was registered wrongly is raised to whoever connects.
+        serving: Coroutine[Any, Any, None] = self._target.serve(theirs)
+        self._serving = asyncio.create_task(self._serve(serving))
         return ours
 
-    async def _serve(self, stream: MessageStream) -> None:
+    async def _serve(self, serving: Coroutine[Any, Any, None]) -> None:
         try:
-            await self._target.serve(stream)
+            await serving
         except (Exception, SystemExit) as error:  # a SystemExit that leaves a task would end the whole loop
             self._failure = error
 

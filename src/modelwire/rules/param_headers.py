@@ -85,8 +85,8 @@ def value_at(arguments: Any, path: Path) -> Any:
 
 
 def is_unsafe(value: Any) -> bool:
-    """Whether a value is an integer outside the range that every peer can hold exactly."""
-    return type(value) is int and abs(value) > MAX_INTEGER
+    """Whether a value is a number outside the range of integers that every peer can hold exactly."""
+    return type(value) in (int, float) and abs(value) > MAX_INTEGER
 
 
 def _annotated(schema: Any) -> Iterator[tuple[tuple[str, ...], dict[str, Any], Path | None]]:

@@ -7,6 +7,7 @@ constraints, classes without a JSON form. `refusal` finds these before a schema 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -14,11 +15,13 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 from msgspec import inspect as mi
+
+from modelwire.rules.param_headers import KEYWORD, MAX_INTEGER
 
 _ASSERTIONS = frozenset(
     ("type enum const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern "
@@ -47,6 +50,43 @@ class Name:
 
     def __repr__(self) -> str:
         return f"Name({self.name!r})"
+
+
+class Header:
+    """Has clients repeat an argument as an HTTP header, so that a proxy can route by it: ``Mcp-Param-{name}``.
+
+    ``region: Annotated[str, Header("Region")]`` becomes ``"x-mcp-header": "Region"`` in the tool's ``inputSchema``,
+    also on a field of a class that is a parameter itself. Clients on other transports than HTTP, and of revisions
+    before 2026-07-28, send the argument alone. Never mark what is secret: whoever carries the request reads headers.
+
+    The parameter is text, an integer or a truth value: one of these types, one that is written so (``Literal``,
+    ``Enum``, dates, ...), or an ``Optional`` one, whose ``null`` is accepted but not advertised. Integers are limited
+    to what every peer can hold exactly, -(2**53 - 1) to 2**53 - 1.
+
+    Args:
+        name: The end of the header's name: letters, digits and ``!#$%&'*+-.^_`|~``. Upper and lower case are one.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Header({self.name!r})"
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """Limit the integers of a pydantic model's field."""
+        schema = handler(source)
+        inner = schema["schema"] if schema["type"] == "nullable" else schema
+        if inner["type"] == "int":
+            inner["ge"] = max(inner.get("ge", -MAX_INTEGER), -MAX_INTEGER)
+            inner["le"] = min(inner.get("le", MAX_INTEGER), MAX_INTEGER)
+        return schema
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Callable[[Any], Any]) -> Any:
+        """Mark a pydantic model's field."""
+        return {**handler(core), KEYWORD: self.name}
 
 
 _NO_KEYS = (mi.BoolType, mi.NoneType, mi.CollectionType, mi.TupleType, mi.DictType, mi.NamedTupleType, mi.StructType)
@@ -82,11 +122,16 @@ class Scope:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        plain = unwrap(function)
-        self._globals: dict[str, Any] = getattr(plain, "__globals__", {})
-        self._locals = dict(_enclosing_names(plain, self._globals))
-        if isinstance(plain, types.FunctionType):
-            self._locals.update(inspect.getclosurevars(plain).nonlocals)
+        self._plain = unwrap(function)
+        self._globals: dict[str, Any] = getattr(self._plain, "__globals__", {})
+        self._frame = _enclosing_frame(self._plain, self._globals)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look again: more names may have been defined since."""
+        self._locals: dict[str, Any] = {} if self._frame is None else dict(self._frame.f_locals)
+        if isinstance(self._plain, types.FunctionType):
+            self._locals.update(_closed_over(self._plain))
 
     @property
     def local_names(self) -> dict[str, Any]:
@@ -109,15 +154,22 @@ class Scope:
         return typing.get_type_hints(holder, globalns=names, localns=names, include_extras=True)["value"]
 
 
-def _enclosing_names(plain: Any, module_globals: dict[str, Any]) -> Mapping[str, Any]:
-    """The local names of the innermost running function that encloses ``plain``."""
+def _enclosing_frame(plain: Any, module_globals: dict[str, Any]) -> types.FrameType | None:
+    """The innermost running function that encloses ``plain``; its names outlive it as long as the frame is kept."""
     outer, found, _ = str(getattr(plain, "__qualname__", "")).rpartition(".<locals>.")
     frame = sys._getframe() if found else None  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         if frame.f_globals is module_globals and frame.f_code.co_qualname == outer:
-            return frame.f_locals
+            return frame
         frame = frame.f_back
-    return {}
+    return None
+
+
+def _closed_over(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """The variables that a function closes over, but for those that have no value yet."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):
+            yield name, cell.cell_contents
 
 
 def refusal(annotation: Any) -> str | None:
@@ -166,11 +218,11 @@ def _mentions(annotation: Any, alias: Any, seen: set[int]) -> bool:
 
 
 def _metadata_refusal(item: Any) -> str | None:
+    if isinstance(item, Name | Header):
+        return misplaced(item)
     for library in {base.__module__.partition(".")[0] for base in type(item).__mro__}:
         if library in _CONSTRAINT_LIBRARIES or hasattr(item, "__get_pydantic_core_schema__"):
             return f"the constraint {item!r} of {library} cannot be enforced; use msgspec.Meta"
-    if isinstance(item, Name):
-        return f"{item!r} names a field, which only classes and parameters have"
     if isinstance(item, msgspec.Meta) and item.extra_json_schema:
         for keyword in item.extra_json_schema:
             if keyword in _ASSERTIONS:
@@ -178,6 +230,12 @@ def _metadata_refusal(item: Any) -> str | None:
                     f"extra_json_schema has {keyword!r}, which nothing would enforce; use msgspec.Meta's own arguments"
                 )
     return None
+
+
+def misplaced(marker: Name | Header) -> str:
+    """Say that a marker stands where there is nothing for it to mark."""
+    verb = "names" if isinstance(marker, Name) else "marks"
+    return f"{marker!r} {verb} a field, which only classes and parameters have, and stands around its whole type"
 
 
 def _literal_refusals(values: tuple[Any, ...]) -> Iterator[str]:
@@ -249,3 +307,17 @@ def is_union(annotation: Any) -> bool:
 def without_annotated(annotation: Any) -> Any:
     """Strip the outermost ``Annotated``."""
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+
+
+def without_markers(annotation: Any) -> Any:
+    """Take our own markers off, which were read before: off the outermost ``Annotated``, and off a union's options."""
+    if is_union(annotation):
+        options = get_args(annotation)
+        bare = tuple(without_markers(option) for option in options)
+        return annotation if bare == options else Union[bare]  # noqa: UP007 - known at run time only
+    metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
+    kept = tuple(item for item in metadata if not isinstance(item, Name | Header))
+    if len(kept) == len(metadata):
+        return annotation
+    base = get_args(annotation)[0]
+    return Annotated[(base, *kept)] if kept else base

@@ -14,11 +14,11 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
-from modelwire.server.annotations import Name
+from modelwire.server.annotations import Header, Name, is_union
 from modelwire.server.json_values import is_object
 
 _LIMITS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
@@ -43,6 +43,7 @@ class Rules:
         predicates: Functions that must hold, and what to call each.
         notes: Keywords of the schema that only annotate.
         name: The name on the wire, if it is another one.
+        header: What header repeats the value, if one does.
         factory: Makes the default that stands in a ``Field``; None without one.
         foreign: Something is left that only pydantic can enforce.
     """
@@ -52,6 +53,7 @@ class Rules:
     predicates: list[tuple[Callable[[Any], Any], str]] = field(default_factory=list[tuple[Callable[[Any], Any], str]])
     notes: dict[str, Any] = field(default_factory=dict[str, Any])
     name: str | None = None
+    header: Header | None = None
     factory: Callable[[], Any] | None = None
     foreign: bool = False
 
@@ -110,6 +112,25 @@ def read(metadata: Iterable[Any]) -> Rules:
     return found
 
 
+def beside(annotation: Any) -> Rules:
+    """Return what stands beside the type of a parameter or field, also beside the only option but None.
+
+    Of several options' rules only those are returned that are the field's and not the option's: name, header, default.
+
+    Raises:
+        Unsupported: A rule that nothing would enforce.
+    """
+    options = get_args(annotation) if is_union(annotation) else (annotation,)
+    found = [read(metadata) for option in options if (metadata := getattr(option, "__metadata__", ()))]
+    if len(found) == 1:
+        return found[0]
+    return Rules(
+        name=next((rules.name for rules in found if rules.name is not None), None),
+        header=next((rules.header for rules in found if rules.header is not None), None),
+        factory=next((rules.factory for rules in found if rules.factory is not None), None),
+    )
+
+
 def is_field(value: Any) -> bool:
     """Whether this is what pydantic's ``Field()`` returns."""
     return type(value).__name__ == "FieldInfo" and _library(value) == "pydantic"
@@ -120,6 +141,8 @@ def _read(item: Any, found: Rules) -> None:
         _read_meta(item, found)
     elif isinstance(item, Name):
         found.name = item.name
+    elif isinstance(item, Header):
+        found.header = item
     elif (reader := _BY_CLASS.get(type(item).__name__)) is not None and _library(item):
         reader(item, found)
     elif _library(item) == "annotated_types" or hasattr(item, "__is_annotated_types_grouped_metadata__"):

@@ -23,16 +23,17 @@ from typing import Annotated, Any, ForwardRef, Literal, TypeVar, get_args, get_o
 import msgspec
 
 from modelwire.server import explain
-from modelwire.server.annotations import Name, Scope, is_pydantic, is_union, refusal
+from modelwire.server.annotations import Header, Name, Scope, is_pydantic, is_union, misplaced, refusal
 from modelwire.server.constraints import Check, Rules, Unsupported, limit_check, read
 from modelwire.server.containers import Items, Members, PlainKey, Row
 from modelwire.server.generics import bound, substitute
+from modelwire.server.headers import safe_limits
 from modelwire.server.nodes import Alias, Checked, Choice, Node, Plain, Text
 from modelwire.server.objects import Fields, fields_of, has_fields
 from modelwire.server.pydantic_types import Pydantic
 from modelwire.server.unions import Union
 
-__all__ = ["Unsupported", "converter"]
+__all__ = ["Unsupported", "converter", "mirrored"]
 
 _LISTS: dict[Any, tuple[Callable[[list[Any]], Any], tuple[type, ...]]] = {
     list: (list, (list, tuple)),
@@ -76,6 +77,20 @@ def converter(annotation: Any, scope: Scope | None = None) -> Node:
     return _Builder(scope).build(annotation)
 
 
+def mirrored(annotation: Any, scope: Scope | None = None) -> Node:
+    """Return what converts values of a type that a header repeats: integers only as far as every peer can hold them.
+
+    Args:
+        annotation: The type, evaluated.
+        scope: As for `converter`.
+
+    Raises:
+        Unsupported: Nothing could enforce the type.
+    """
+    builder = _Builder(scope)
+    return builder.limited(builder.build(annotation), safe_limits(annotation))
+
+
 class _Builder:
     def __init__(self, scope: Scope | None) -> None:
         self._scope = scope
@@ -87,6 +102,10 @@ class _Builder:
             annotation = self._resolved(annotation)
         reason = refusal(annotation)
         return Plain(annotation) if reason is None else self._taken_apart(annotation, reason)
+
+    def limited(self, node: Node, limits: dict[str, int]) -> Node:
+        """Add limits to a node."""
+        return self._with_rules(node, Rules(limits=dict(limits)))
 
     def _taken_apart(self, annotation: Any, reason: str) -> Node:
         origin, args = get_origin(annotation), get_args(annotation)
@@ -112,8 +131,8 @@ class _Builder:
 
     def _annotated(self, annotation: Any, base: Any, metadata: tuple[Any, ...]) -> Node:
         for item in metadata:
-            if isinstance(item, Name):
-                raise Unsupported(f"{item!r} names a field, which only classes and parameters have")
+            if isinstance(item, Name | Header):
+                raise Unsupported(misplaced(item))
         rules = read(metadata)
         if rules.foreign or is_pydantic(base):
             return Pydantic(annotation, self._names)
@@ -258,6 +277,8 @@ class _Builder:
             try:
                 field.node = self.build(field.hint)
                 field.source = field.node if field.given is field.hint else self.build(field.given)
+                if field.header:
+                    field.source = self.limited(field.source, safe_limits(field.given))
             except Unsupported as error:
                 raise Unsupported(f"{cls.__name__}.{field.name}: {error}") from error
         node.fields = fields

@@ -6,13 +6,13 @@ Server-side features meet here and nowhere else. Nothing in this file knows a tr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
 
-from modelwire.errors import ConfigError
+from modelwire.errors import ConfigError, SignatureError
 from modelwire.log import log as _log
 from modelwire.protocol import jsonrpc, wire
 from modelwire.protocol import types as t
@@ -26,14 +26,18 @@ from modelwire.rules.subscriptions import LISTS
 from modelwire.server.context import Context
 from modelwire.server.directories import Directory, Source
 from modelwire.server.file_lists import FileLists
-from modelwire.server.functions import run_sync, threads_for
+from modelwire.server.functions import positional_count, run_sync, threads_for
+from modelwire.server.later import Later
 from modelwire.server.lifespan import Companion, Lifespan, Running
 from modelwire.server.opening import Opening
 from modelwire.server.prompts import Completions, PromptEntry, Prompts
 from modelwire.server.registry import Registry
 from modelwire.server.resources import ResourceEntry, Resources, TemplateEntry
+from modelwire.server.signature import waits_for_a_name
 from modelwire.server.subscriptions import Hub, Listeners, Subscriber, session_subscriber, subscribe, unsubscribe
-from modelwire.server.tools import ToolEntry, Tools, positional_count
+from modelwire.server.switches import Kind, Switches
+from modelwire.server.tools import ToolEntry, Tools
+from modelwire.server.visibility import Visibility
 from modelwire.server.watching import require
 from modelwire.server.workers import WorkerPool
 
@@ -76,8 +80,9 @@ class Features:
         self._declare = declare
         self._extensions = extensions
         self._experimental = experimental
+        self.later = Later()
         self.hub = Hub()
-        self.listeners = Listeners(self.hub, self._declared_lists)
+        self.listeners = Listeners(self.hub, self._declared_lists, self._concealed)
         self._sessions: dict[Connection, Subscriber] = {}
         self._notices: dict[str, Callable[[Connection, Notification], object]] = {}
         common: dict[str, Any] = {"page_size": page_size, "server_info": identity}
@@ -119,6 +124,13 @@ class Features:
             max_result,
         )
         self.completions = Completions(self.prompts, self.resources)
+        self.switches = Switches(
+            {
+                "tool": lambda: [self.tools.registry],
+                "prompt": lambda: [self.prompts.registry],
+                "resource": lambda: self.resources.collections,
+            }
+        )
         opening = Opening(info, self.capabilities, instructions)
         self.routes: dict[str, Route] = {route.method.name: route for route in [*opening.routes(), *self._routes()]}
 
@@ -134,7 +146,7 @@ class Features:
                 immediate=True,
             ),
             Route(METHODS["resources/read"], self.resources.read, t.ReadResourceRequestParams),
-            Route(METHODS["resources/subscribe"], subscribe, t.SubscribeRequestParams, immediate=True),
+            Route(METHODS["resources/subscribe"], self._subscribe, t.SubscribeRequestParams, immediate=True),
             Route(METHODS["resources/unsubscribe"], unsubscribe, t.UnsubscribeRequestParams, immediate=True),
             Route(METHODS["prompts/list"], self.prompts.registry.page, t.PaginatedRequestParams, immediate=True),
             Route(METHODS["prompts/get"], self.prompts.get, t.GetPromptRequestParams),
@@ -142,12 +154,13 @@ class Features:
             Route(METHODS["subscriptions/listen"], self.listeners.listen, t.SubscriptionsListenRequestParams),
         ]
 
-    def add_files(self, source: Source, pool: WorkerPool) -> None:
+    def add_files(self, source: Source, pool: WorkerPool, seen: Visibility) -> None:
         """Register a file or a directory.
 
         Args:
             source: The file or directory.
             pool: The threads that the disk is looked at in.
+            seen: For whom it is there.
 
         Raises:
             ConfigError: There is a resource under that URI already.
@@ -158,16 +171,16 @@ class Features:
             listing = self.routes["resources/list"]
             if listing.handle == resources.fixed.page:  # and not a handler of the user's own
                 self.routes["resources/list"] = Route(listing.method, resources.page, listing.params)
-        resources.files.add(source)
+        resources.files.take(source, seen)
 
-    def add_watched(self, directory: Directory, pool: WorkerPool) -> None:
+    def add_watched(self, directory: Directory, pool: WorkerPool, seen: Visibility) -> None:
         """Register a directory as `add_files` does, and have clients told of its changes while the server serves.
 
         Raises:
             ConfigError: As `add_files`, or the library for it is not installed.
         """
         require()
-        self.add_files(directory, pool)
+        self.add_files(directory, pool, seen)
         files = self.resources.files
         assert files is not None
         self.companions.append(lambda server: files.watching(directory, self.changed))
@@ -202,14 +215,83 @@ class Features:
             experimental=self._experimental,
         )
 
+    # ------------------------------------------------------------------ what is registered, and who may see it
+
+    @property
+    def serving(self) -> bool:
+        """Whether there is a client at this moment, so that nothing can wait any more."""
+        return bool(self._sessions)
+
+    def add(self, registry: Registry[Any], key: str, seen: Visibility, build: Callable[[], Any]) -> None:
+        """Register an item.
+
+        Args:
+            registry: Where it belongs.
+            key: Its name there.
+            seen: For whom it is there.
+            build: Makes it. Called again when the server is first needed, if all that is wrong is an undefined name.
+
+        Raises:
+            SignatureError: It cannot be made.
+            ConfigError: There is one of that name already.
+        """
+        try:
+            item = build()
+        except SignatureError as error:
+            self._refuse_unless_it_waits(error)
+            serial = registry.add(key, None, seen)
+            self.later.add(lambda: registry.waits(key, serial) and registry.fill(key, serial, build()))
+        else:
+            registry.add(key, item, seen)
+
+    def attempt(self, register: Callable[[], object]) -> None:
+        """Register something that has no place in a list; again when the server is first needed, as `add` would."""
+        try:
+            register()
+        except SignatureError as error:
+            self._refuse_unless_it_waits(error)
+            self.later.add(register)
+
+    def _refuse_unless_it_waits(self, error: SignatureError) -> None:
+        if self.serving or not waits_for_a_name(error):
+            raise error
+
+    def check(self, check: Callable[[], object]) -> None:
+        """Look at something when all is registered, or at once where a client is there already."""
+        if self.serving:
+            check()
+        else:
+            self.later.check(check)
+
+    def switch(self, on: bool, names: Sequence[str], kind: Kind | None, tags: Iterable[str]) -> None:
+        """Switch items on or off, and tell clients of each list that changed, once."""
+        for changed in self.switches.turn(on, names, kind, tags):
+            self.changed(f"{changed}s")
+
+    def _subscribe(self, call: Call) -> dict[str, Any]:
+        # To whom a resource is not there, it does not change either. A URI that nobody knows gets the same answer.
+        return {} if self._concealed([call.params.uri], call) else subscribe(call)
+
+    def _concealed(self, uris: Iterable[str], call: Call) -> frozenset[str]:
+        return self.resources.concealed(uris, call)
+
     # ------------------------------------------------------------------ changes
 
     def changed(self, what: str) -> None:
         """Tell whoever wants to know that a list, or the resource of a URI, changed."""
-        self.hub.changed("list" if what in LISTS else "resource", what)
+        if what in LISTS:
+            self.hub.changed("list", what)
+        elif not self.resources.concealed([what]):
+            self.hub.changed("resource", what)
 
     def attach(self, connection: Connection, announce_lists: bool, running: Running) -> None:
-        """Have a connection's client told of changes, and its handlers use what the lifespan yields."""
+        """Have a connection's client told of changes, and its handlers use what the lifespan yields.
+
+        Raises:
+            SignatureError: Something that was registered lacks a name, and cannot wait any longer.
+            ConfigError: Something that was registered cannot work.
+        """
+        self.later.settle()
         connection.shared = running
         subscriber = session_subscriber(connection, self._announcements if announce_lists else lambda name: [])
         self._sessions[connection] = subscriber

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from modelwire.errors import ConfigError
 from modelwire.protocol import types as t
 from modelwire.rpc.call import Call
+from modelwire.server.collection import Collection
 from modelwire.server.directories import Directory, Source
 from modelwire.server.files import NotServed
 from modelwire.server.functions import run_sync
 from modelwire.server.registry import Registry
 from modelwire.server.resources import ResourceEntry, guarded
+from modelwire.server.visibility import Visibility
 from modelwire.server.watching import Watch
 from modelwire.server.workers import WorkerPool
 
@@ -26,8 +28,8 @@ Look = list[tuple[Source, dict[str, t.Resource]]]
 """What each source had, by URI."""
 
 
-class FileLists:
-    """The files and directories of a server.
+class FileLists(Collection[Source]):
+    """The files and directories of a server, by their URIs and prefixes.
 
     Args:
         fixed: Where resources of one URI each are listed.
@@ -35,42 +37,51 @@ class FileLists:
     """
 
     def __init__(self, fixed: Registry[ResourceEntry], pool: WorkerPool) -> None:
+        super().__init__("resource")
         self._fixed = fixed
         self._pool = pool
-        self._sources: dict[str, Source] = {}
         self._listed: dict[str, t.Resource] = {}
+        self._owners: dict[str, str] = {}
+        """Which source has listed which URI."""
         self._looking = threading.Lock()
         self._begun = 0
         self._last: tuple[int, Look] = (0, [])
         self._applied = 0
 
-    def __len__(self) -> int:
-        return len(self._sources)
-
-    def add(self, source: Source) -> None:
+    def take(self, source: Source, seen: Visibility) -> None:
         """Register a file or a directory, and look at it.
+
+        Args:
+            source: The file or directory.
+            seen: For whom it is there, and each of its files.
 
         Raises:
             ConfigError: There is one already under that URI or prefix.
         """
-        if source.key in self._sources or source.key in self._fixed:
+        if source.key in self._fixed:
             raise ConfigError(f"there is already a resource {source.key!r}; remove it first, or choose another name")
-        self._sources = {**self._sources, source.key: source}  # a new dict: a thread may be reading the old one
+        self.add(source.key, source, seen)
         self._apply(*self._look(self._begun))
 
-    def remove(self, key: str) -> bool:
+    def forget(self, key: str) -> bool:
         """Forget a file or a directory; false when there is none under that URI or prefix.
 
         Raises:
             ConfigError: It is the URI of a file in a directory.
         """
-        if key not in self._sources:
+        if key not in self:
             if key in self._listed:
                 raise ConfigError(f"{key!r} is a file of a directory; remove the directory, by the prefix of its URIs")
             return False
-        self._sources = {name: source for name, source in self._sources.items() if name != key}
+        self.remove(key)
         self._apply(*self._look(self._begun))
         return True
+
+    def switch(self, keys: Iterable[str], on: bool) -> bool:
+        """Switch files and directories on or off, and with them everything that they list."""
+        switched = set(keys)
+        changed = super().switch(switched, on)
+        return self._fixed.switch([uri for uri, key in self._owners.items() if key in switched], on) or changed
 
     def watching(self, directory: Directory, changed: Callable[[str], None]) -> Watch:
         """Return an ``async with`` block during which clients are told of what changes below a directory.
@@ -81,7 +92,7 @@ class FileLists:
         """
 
         def tell(uri: str) -> None:
-            if self._sources.get(directory.key) is directory:  # it may have been removed
+            if self.get(directory.key) is directory:  # it may have been removed
                 changed(uri)
 
         return Watch(directory, refresh=self.refresh, changed=tell)
@@ -92,12 +103,14 @@ class FileLists:
         return self._apply(*await run_sync(lambda: self._look(known), self._pool))
 
     async def read(self, call: Call, uri: str, limit: int | None) -> t.ReadResourceResult | None:
-        """Read a file, whether it was listed or not; None when there is none.
+        """Read a file, whether it was listed or not; None when there is none for whoever calls.
 
         Raises:
             RpcError: It is larger than the limit, in bytes.
         """
-        sources = [source for source in self._sources.values() if source.covers(uri)]
+        if uri in self._fixed and not self._fixed.shows(call)(uri):
+            return None
+        sources = [source for source in self.visible(call).values() if source.covers(uri)]
         if not sources:
             return None
         return await guarded(call, f"resource {uri!r}", run_sync(lambda: _first(sources, uri, limit), self._pool))
@@ -111,7 +124,7 @@ class FileLists:
         with self._looking:
             if self._last[0] <= known:
                 self._begun += 1
-                self._last = (self._begun, [(source, source.scan()) for source in self._sources.values()])
+                self._last = (self._begun, [(source, source.scan()) for source in self])
             return self._last
 
     def _apply(self, number: int, look: Look) -> set[str]:
@@ -120,16 +133,21 @@ class FileLists:
             return set()
         self._applied = number
         found: dict[str, t.Resource] = {}
+        owners: dict[str, str] = {}
         for source, resources in look:
-            if source.key in self._sources:
+            if source.key in self:
+                owners |= {uri: source.key for uri in resources if uri not in found}
                 found |= {uri: resource for uri, resource in resources.items() if uri not in found}
         mine = {uri: found[uri] for uri in found if uri in self._listed or uri not in self._fixed}
         gone = self._listed.keys() - mine.keys()
         new = {uri: resource for uri, resource in mine.items() if self._listed.get(uri) != resource}
         came_or_went = gone | (mine.keys() - self._listed.keys())
-        self._listed = mine
+        self._listed, self._owners = mine, {uri: owners[uri] for uri in mine}
         if gone or new:
-            self._fixed.replace(gone, {uri: ResourceEntry(resource, None) for uri, resource in new.items()})
+            seen = {uri: seen for uri in new if (seen := self.seen(owners[uri])) is not None}
+            self._fixed.replace(gone, {uri: ResourceEntry(resource, None) for uri, resource in new.items()}, seen)
+            # Another thread may have switched one off meanwhile, which did not know of these files.
+            self.switch([key for key in set(owners.values()) if not self.shows(None)(key)], on=False)
         return came_or_went
 
 

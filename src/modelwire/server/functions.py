@@ -11,9 +11,10 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from modelwire.errors import ConfigError
+from modelwire.errors import ConfigError, SignatureError
 from modelwire.rpc.call import Call
 from modelwire.server.context import Context
+from modelwire.server.dependencies import Dependency, name_of
 from modelwire.server.signature import Signature, called
 from modelwire.server.workers import Job, WorkerPool
 
@@ -40,8 +41,6 @@ class Function:
         inline: bool,
         timeout: float | None,
     ) -> None:
-        if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"timeout must be a number of seconds above 0, not {timeout!r}")
         self.function = function
         self.signature = signature
         self.pool = pool
@@ -78,9 +77,42 @@ class Function:
         return list(result) if self.signature.is_generator else result
 
 
+def refuse_timeout(timeout: Any) -> None:
+    """Refuse what is no limit of time.
+
+    Raises:
+        ConfigError: It is neither None nor a number of seconds.
+    """
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise ConfigError(f"timeout must be a number of seconds above 0, not {timeout!r}")
+
+
+def positional_count(function: Callable[..., Any], most: int) -> int:
+    """Return how many of ``most`` positional arguments a function takes.
+
+    Raises:
+        SignatureError: It has a dependency, which nobody would fill.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return most
+    for parameter in parameters:
+        if isinstance(parameter.default, Dependency):
+            raise SignatureError(
+                f"{name_of(function)}: parameter {parameter.name!r} has {parameter.default!r}, which works in tools, "
+                "prompts, resources and completers only"
+            )
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return most
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return min(most, sum(parameter.kind in kinds for parameter in parameters))
+
+
 def threads_for(function: Callable[..., Any], pool: WorkerPool | None) -> WorkerPool | None:
     """Return the pool that a function belongs into, or None for an async one, which runs on the loop."""
-    return None if inspect.iscoroutinefunction(called(function)) else pool
+    inner = called(function)
+    return None if inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner) else pool
 
 
 async def run_sync(function: Callable[[], Any], pool: WorkerPool | None) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from modelwire.errors import ConfigError
+from modelwire.rules.param_headers import MAX_INTEGER, InvalidParamHeader, is_unsafe, param_headers, value_at
 from modelwire.server import explain, schema_words
 from modelwire.server.arguments import Argument, ArgumentErrors, binder, not_an_object
 from modelwire.server.json_values import depth, is_list, is_object, members_of
@@ -104,7 +105,8 @@ def argument_validator(name: str, schema: dict[str, Any]) -> Callable[[Mapping[s
         schema: Its ``inputSchema``.
 
     Raises:
-        ConfigError: The schema is not JSON Schema 2020-12, not one of an object, or too large to be safe.
+        ConfigError: The schema is not JSON Schema 2020-12, not one of an object, or too large to be safe; or one of its
+            ``x-mcp-header`` breaks a rule.
     """
     if schema.get("type") != "object":
         raise ConfigError(f'tool {name!r}: inputSchema needs "type": "object"')
@@ -113,9 +115,18 @@ def argument_validator(name: str, schema: dict[str, Any]) -> Callable[[Mapping[s
     if set(schema) <= {"type", "$schema"}:
         return lambda arguments: None
     given = GivenSchema(schema, what)
+    try:
+        mirrored = list(param_headers(schema).values())
+    except InvalidParamHeader as error:
+        raise ConfigError(f"{what}: {error}") from None
 
     def check(arguments: Mapping[str, Any]) -> None:
-        if problems := given.problems(arguments):
+        problems = given.problems(arguments) or [
+            f"{'.'.join(path)}: expected an integer from {-MAX_INTEGER} to {MAX_INTEGER}"
+            for path in mirrored
+            if is_unsafe(value_at(arguments, path))
+        ]
+        if problems:
             raise ArgumentErrors(name, problems)
 
     return check

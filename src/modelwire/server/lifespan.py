@@ -20,8 +20,8 @@ from modelwire.log import log as _log
 from modelwire.server.annotations import without_annotated
 from modelwire.server.crashes import log_crash
 from modelwire.server.dependencies import name_of
+from modelwire.server.functions import positional_count
 from modelwire.server.signature import called
-from modelwire.server.tools import positional_count
 from modelwire.server.workers import WorkerPool
 from modelwire.server.yielded import goes_by_type, yielded_type
 from modelwire.server.yielding import Held, Managed, held, to_its_end

@@ -10,13 +10,21 @@ import dataclasses
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import msgspec
 
+from modelwire.rules.param_headers import KEYWORD
 from modelwire.server import explain
-from modelwire.server.annotations import Name, Scope, is_named_tuple, is_typed_dict, is_union
-from modelwire.server.constraints import MISSING, Unsupported, read
+from modelwire.server.annotations import (
+    Header,
+    Scope,
+    is_named_tuple,
+    is_typed_dict,
+    is_union,
+    without_markers,
+)
+from modelwire.server.constraints import MISSING, Unsupported, beside
 from modelwire.server.definitions import Definitions
 from modelwire.server.generics import class_hints
 from modelwire.server.json_values import is_object
@@ -38,6 +46,7 @@ class Field:
         required: The class has no default for it.
         argument: What the class's constructor calls it; empty where it takes none.
         default: The default, if one is known.
+        header: What header repeats the field, if one does.
         node: ``hint``, compiled.
         source: ``given``, compiled.
     """
@@ -49,6 +58,7 @@ class Field:
     required: bool
     argument: str
     default: Any = MISSING
+    header: Header | None = None
     node: Node = dataclasses.field(default_factory=Node)
     source: Node = dataclasses.field(default_factory=Node)
 
@@ -179,6 +189,8 @@ class Fields(Node):
                 continue
             schema = (field.node if defs.output else field.source).schema(defs)
             properties[field.wire] = _with_default(schema, field)
+            if field.header is not None and not defs.output:
+                properties[field.wire] = {**properties[field.wire], KEYWORD: field.header.name}
             required += [field.wire] if field.required else []
         found: dict[str, Any] = {"type": "object", "properties": properties}
         text = _documentation(self.exact) if self.exact is not dict else ""
@@ -237,23 +249,28 @@ def fields_of(cls: Any, args: tuple[Any, ...], scope: Scope | None, node: Fields
 
 
 def _named(field: Field) -> Field:
-    """Take qualifiers and a name of its own off a field's annotation."""
-    while (origin := get_origin(field.hint)) is not None:
+    """Take qualifiers and markers of ours off a field's annotation."""
+    field.hint, required = unqualified(field.hint)
+    field.required = field.required if required is None else required
+    rules = beside(field.hint)
+    field.wire = rules.name or field.wire
+    field.header = rules.header
+    field.hint = _without_unset(without_markers(field.hint))
+    field.given = field.hint if field.given is None else field.given
+    return field
+
+
+def unqualified(hint: Any) -> tuple[Any, bool | None]:
+    """Return a field's type without ``Required`` and the like, and what they say: whether it must be there."""
+    required: bool | None = None
+    while (origin := get_origin(hint)) is not None:
         word = getattr(origin, "_name", None) or getattr(origin, "__name__", "")
         if word not in _QUALIFIERS and word not in _OPEN:
             break
-        field.required = _QUALIFIERS.get(word, field.required)
-        field.hint = get_args(field.hint)[0]
-    metadata = getattr(field.hint, "__metadata__", ()) if get_origin(field.hint) is Annotated else ()
-    rules = read(metadata)
-    if rules.name is not None:
-        field.wire = rules.name
-        kept = tuple(item for item in metadata if not isinstance(item, Name))
-        base = get_args(field.hint)[0]
-        field.hint = Annotated[(base, *kept)] if kept else base
-    field.hint = _without_unset(field.hint)
-    field.given = field.hint if field.given is None else field.given
-    return field
+        if word in _QUALIFIERS:
+            required = _QUALIFIERS[word]
+        hint = get_args(hint)[0]
+    return hint, required
 
 
 def _without_unset(hint: Any) -> Any:

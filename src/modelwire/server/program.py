@@ -32,6 +32,7 @@ def run(server: Server, endpoint: Any = None) -> None:
     """Serve as a whole program: its own event loop, its own answer to SIGINT and SIGTERM."""
     if _loop_runs():
         raise ConfigError("server.run() starts an event loop, and one runs here already: await server.serve() instead")
+    server.settle()
     # From here on Ctrl-C arrives as a signal that we handle; a KeyboardInterrupt is a handler's own doing.
     server.dispatcher.contains_interrupts = True
     guarded: list[bool] = []

@@ -5,12 +5,12 @@ On the wire every argument of a prompt is a string; the function's own types tak
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from typing import Any, cast
 
 import msgspec
 
-from modelwire.errors import INVALID_PARAMS, RpcError, SignatureError
+from modelwire.errors import INVALID_PARAMS, ConfigError, RpcError, SignatureError
 from modelwire.protocol import types as t
 from modelwire.rpc.call import Call
 from modelwire.server import contents
@@ -18,16 +18,16 @@ from modelwire.server.choices import choices, matching
 from modelwire.server.context import Context
 from modelwire.server.dependencies import Injection
 from modelwire.server.functions import Function, run_sync, threads_for
+from modelwire.server.headers import refuse_headers
 from modelwire.server.limits import limited
+from modelwire.server.names import did_you_mean
 from modelwire.server.registry import Registry
 from modelwire.server.resolving import resolved
 from modelwire.server.resources import Resources, guarded
 from modelwire.server.signature import ArgumentErrors
+from modelwire.server.suggestions import begun, begun_async, suggestions
 from modelwire.server.tools import unknown
 from modelwire.server.workers import WorkerPool
-
-MAX_VALUES = 100
-"""How many suggestions one answer may hold ("Array of completion values, maximum 100 items")."""
 
 
 class PromptEntry:
@@ -54,22 +54,27 @@ class Prompts:
         self.registry = registry
         self._max_result = max_result
 
-    def add(self, prompt: t.Prompt, function: Function) -> None:
-        """Register a prompt; its arguments are read off the function's signature."""
+    def from_function(self, prompt: t.Prompt, function: Function) -> PromptEntry:
+        """Return the prompt that a function writes; its arguments are read off the signature.
+
+        Raises:
+            SignatureError: They cannot be a prompt's.
+        """
         schema = function.signature.input_schema
+        refuse_headers(f"prompt {prompt.name!r}", schema)
         required = set(schema.get("required", []))
         prompt.arguments = [
             t.PromptArgument(name, description=about.get("description"), required=name in required)
             for name, about in schema["properties"].items()
         ]
-        self.registry.add(prompt.name, PromptEntry(prompt, function))
+        return PromptEntry(prompt, function)
 
     async def get(self, call: Call) -> Any:
         """Answer ``prompts/get``."""
         name: str = call.params.name
-        entry = self.registry.get(name)
+        entry = self.registry.find(name, call)
         if entry is None:
-            raise RpcError(INVALID_PARAMS, unknown("prompt", name, self.registry.keys()))
+            raise unknown(self.registry, name, call)
         try:
             args, kwargs = entry.function.signature.bind(msgspec.json.encode(call.params.arguments or {}))
         except ArgumentErrors as error:
@@ -94,7 +99,7 @@ class Completions:
     def __init__(self, prompts: Prompts, resources: Resources) -> None:
         self._prompts = prompts
         self._resources = resources
-        self._completers: dict[tuple[str, str], Callable[[Call], Awaitable[Any]]] = {}
+        self._completers: dict[tuple[str, str], Callable[[Call], Awaitable[t.CompleteResult]]] = {}
 
     def __bool__(self) -> bool:
         """Whether there is anything to suggest at this moment."""
@@ -104,42 +109,58 @@ class Completions:
             or any(entry.choices for entry in self._resources.templates)
         )
 
-    def add(self, name: str, argument: str, completer: Callable[[Call], Awaitable[Any]]) -> None:
+    def add(self, name: str, argument: str, completer: Callable[[Call], Awaitable[t.CompleteResult]]) -> None:
         """Register who suggests values for ``argument`` of the prompt or template ``name``."""
         self._completers[name, argument] = completer
+
+    def check(self, name: str, argument: str) -> None:
+        """See that there is such an argument.
+
+        Raises:
+            ConfigError: There is not; the message has the nearest that there is.
+        """
+        asked = f"complete({name!r}, {argument!r})"
+        prompt, family = self._prompts.registry.get(name), self._resources.templates.get(name)
+        if prompt is None and family is None:
+            known = [*self._prompts.registry.keys(), *self._resources.templates.keys()]
+            raise ConfigError(f"{asked}: there is no prompt or resource template {name!r}{did_you_mean(name, known)}")
+        arguments = [about.name for about in prompt.prompt.arguments or ()] if prompt is not None else []
+        arguments += family.pattern.variables if family is not None else []
+        if argument not in arguments:
+            what = "resource template" if prompt is None else "prompt"
+            near = did_you_mean(argument, arguments)
+            raise ConfigError(f"{asked}: the {what} {name!r} has no argument {argument!r}{near}")
 
     async def complete(self, call: Call) -> t.CompleteResult:
         """Answer ``completion/complete``."""
         ref, argument = call.params.ref, call.params.argument
-        if isinstance(ref, t.PromptReference):
-            name, kind, known = ref.name, "prompt", self._prompts.registry.keys()
-            entry = self._prompts.registry.get(name)
-        else:
-            name, kind, known = ref.uri, "resource template", self._resources.templates.keys()
-            entry = self._resources.templates.get(name)
-        if entry is None and (kind == "prompt" or name not in self._resources.fixed):
-            raise RpcError(INVALID_PARAMS, unknown(kind, name, known))
+        found = self._choices(ref, call)
+        name = ref.name if isinstance(ref, t.PromptReference) else ref.uri
         completer = self._completers.get((name, argument.name))
         if completer is not None:
-            return _result(await guarded(call, f"completion of {argument.name!r}", completer(call)))
-        values = [] if entry is None else entry.choices.get(argument.name, [])
-        return _result(matching(values, argument.value))
+            return await guarded(call, f"completion of {argument.name!r}", completer(call))
+        return suggestions(matching(found.get(argument.name, []), argument.value))
 
+    def _choices(self, ref: t.PromptReference | t.ResourceTemplateReference, call: Call) -> dict[str, list[str]]:
+        """What the types of the arguments list by themselves.
 
-def _result(value: Any) -> t.CompleteResult:
-    if isinstance(value, t.CompleteResult):
-        return value
-    if isinstance(value, t.Completion):
-        return t.CompleteResult(value)
-    values = [str(item) for item in value or ()]
-    if len(values) <= MAX_VALUES:
-        return t.CompleteResult(t.Completion(values))
-    return t.CompleteResult(t.Completion(values[:MAX_VALUES], total=len(values), has_more=True))
+        Raises:
+            RpcError: There is nothing of that name for whoever calls.
+        """
+        if isinstance(ref, t.PromptReference):
+            prompt = self._prompts.registry.find(ref.name, call)
+            if prompt is None:
+                raise unknown(self._prompts.registry, ref.name, call)
+            return prompt.choices
+        family = self._resources.templates.find(ref.uri, call)
+        if family is None and self._resources.fixed.find(ref.uri, call) is None:
+            raise unknown(self._resources.templates, ref.uri, call)
+        return {} if family is None else family.choices
 
 
 def completer(
     function: Callable[..., Any], what: str, shared: Sequence[Any], pool: WorkerPool
-) -> Callable[[Call], Awaitable[Any]]:
+) -> Callable[[Call], Awaitable[t.CompleteResult]]:
     """Return what answers with a function's suggestions.
 
     Args:
@@ -164,16 +185,20 @@ def completer(
     by_name = [parameter.name for parameter in ordinary[:1] if parameter.kind is not parameter.POSITIONAL_ONLY]
     wants_arguments = any(parameter.name == "arguments" for parameter in ordinary[1:])
 
-    def call_with(call: Call, given: dict[str, Any]) -> Awaitable[Any]:
-        typed: str = call.params.argument.value
+    async def call_with(call: Call, given: dict[str, Any]) -> t.CompleteResult:
+        typed: list[str] = [call.params.argument.value]
         if wants_arguments:
             chosen = call.params.context
             given["arguments"] = dict((chosen.arguments if chosen is not None else None) or {})
         if by_name:  # something else may stand before it
-            return run_sync(lambda: function(**{by_name[0]: typed}, **given), threads)
-        return run_sync(lambda: function(typed, **given), threads)
+            given[by_name[0]] = typed.pop()
+        # A generator runs where its function does, and no further than what is sent.
+        found = await run_sync(lambda: begun(function(*typed, **given)), threads)
+        if isinstance(found, AsyncIterable):
+            return suggestions(await begun_async(cast("AsyncIterable[Any]", found)))
+        return suggestions(begun(found))
 
-    def answer(call: Call) -> Awaitable[Any]:
+    def answer(call: Call) -> Awaitable[t.CompleteResult]:
         return resolved(plan, call, pool, lambda given: call_with(call, given))
 
     return answer

@@ -6,60 +6,48 @@ This file holds the public methods for that and hands the work to the features b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from os import PathLike
-from pathlib import Path
-from typing import Any, TypeVar, overload
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 from modelwire.errors import ConfigError, SignatureError
 from modelwire.protocol import types as t
+from modelwire.rules.uri_template import UriTemplate
 from modelwire.server import contents
+from modelwire.server.annotations import Scope
 from modelwire.server.context import Context
-from modelwire.server.directories import Directory, SingleFile
-from modelwire.server.features import Features
-from modelwire.server.file_types import media_type
-from modelwire.server.functions import Function
+from modelwire.server.file_registration import FileRegistration
+from modelwire.server.functions import Function, refuse_timeout
+from modelwire.server.names import warn_of_tool_name
+from modelwire.server.options import Options, PromptOptions, ResourceOptions, ToolOptions, refuse_unknown
 from modelwire.server.prompts import completer
 from modelwire.server.resolving import ResolvingFunction
 from modelwire.server.signature import compile_signature, tool_name
 from modelwire.server.signature import description as documented
-from modelwire.server.workers import WorkerPool
+from modelwire.server.visibility import Visibility, visibility
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_BESIDE_A_TOOL = ("tags", "enabled", "timeout", "inline")
+"""What a `Tool` given whole says nothing of."""
 
-class Registration:
+
+class Registration(FileRegistration):
     """What a `Server` can be given, while it is being made and while it serves.
+
+    Whatever can be refused is refused when it is registered. Only an annotation that names a class which stands further
+    down in the program waits, until the server is first needed; see `settle`.
 
     Args:
         features: Where what is registered is kept.
-        pool: The threads that sync functions run in.
+        pool: The threads that sync functions run in, and that the disk is looked at in.
     """
-
-    def __init__(self, features: Features, pool: WorkerPool) -> None:
-        self.features = features
-        self._pool = pool
 
     # ------------------------------------------------------------------ tools
 
     @overload
     def tool(self, function: F, /) -> F: ...
     @overload
-    def tool(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: t.ToolAnnotations | None = None,
-        icons: Sequence[t.Icon] | None = None,
-        meta: dict[str, Any] | None = None,
-        structured: bool | None = None,
-        text: bool = True,
-        timeout: float | None = None,
-        inline: bool = False,
-    ) -> Callable[[F], F]: ...
+    def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, /, **options: Any) -> Any:
         """Register a function as a tool; use it with or without parentheses.
 
@@ -69,11 +57,34 @@ class Registration:
 
         Args:
             function: The function, when used without parentheses.
-            **options: As in `add_tool`.
+            **options: All by keyword:
+
+                - ``name``: The tool's name; by default the function's.
+                - ``title``: A name for people.
+                - ``description``: What it does; by default the docstring.
+                - ``annotations``: `ToolAnnotations`, hints about its behaviour.
+                - ``icons``: Images that may stand for it.
+                - ``meta``: Its ``_meta``.
+                - ``tags``: A set of words, by which `enable` and `disable` find it. Clients do not see them.
+                - ``enabled``: False registers it switched off. A function decides for each request, called with the
+                  `Context` or with nothing: ``lambda ctx: ctx.peer.principal == "admin"``. It is quick, for it runs on
+                  the event loop, and for lists, too. Clients to whom the tool is not there cannot tell that it exists.
+                  In 2026-07-28 a list may depend on who asks and on time, but "MUST NOT vary per-connection".
+                - ``timeout``: Seconds that a call may take.
+                - ``inline``: Run a sync function on the event loop instead of in a thread: for functions that never
+                  wait.
+                - ``structured``: False for text only, True for structured results even where the annotation is plain
+                  text.
+                - ``text``: False leaves out the JSON text that stands beside structured results.
+                - ``input_schema``: JSON Schema of the arguments, sent verbatim. They are validated by it; parameters
+                  get the members of their names, converted by their types, ``**kwargs`` the others as they are, and
+                  ``*args`` the list of that name.
+                - ``output_schema``: JSON Schema of the result, sent in place of the annotation's. Results are validated
+                  by it before they are sent.
 
         Raises:
             SignatureError: The function cannot become a tool; the message names the parameter.
-            ConfigError: There is a tool of that name already.
+            ConfigError: There is a tool of that name already, or a schema is invalid.
         """
         return _decorator(self.add_tool, function, options)
 
@@ -81,56 +92,61 @@ class Registration:
         self,
         tool: Callable[..., Any] | t.Tool,
         handler: Callable[..., Any] | None = None,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: t.ToolAnnotations | None = None,
-        icons: Sequence[t.Icon] | None = None,
-        meta: dict[str, Any] | None = None,
-        structured: bool | None = None,
-        text: bool = True,
-        timeout: float | None = None,
-        inline: bool = False,
+        **options: Unpack[ToolOptions],
     ) -> None:
         """Register a tool, at any time; connected clients are told.
 
         Args:
             tool: A function, method or any callable; or a `Tool` with a schema of your own, sent verbatim.
             handler: For a `Tool`: called with ``(arguments, ctx)``; arguments and results are held against its schemas.
-            name: The tool's name; by default the function's.
-            title: A name for people.
-            description: What it does; by default the docstring.
-            annotations: Hints about its behaviour.
-            icons: Images that may stand for it.
-            meta: Its ``_meta``.
-            structured: False for text only, True for structured results even where the annotation is plain text.
-            text: False leaves out the JSON text that stands beside structured results.
-            timeout: Seconds that a call may take.
-            inline: Run a sync function on the event loop instead of in a thread: for functions that never wait.
+            **options: As for `tool`; beside a `Tool` only ``tags``, ``enabled``, ``timeout`` and ``inline``.
 
         Raises:
             SignatureError: The function cannot become a tool; the message names the parameter.
-            ConfigError: There is a tool of that name already, or the schema is invalid.
+            ConfigError: There is a tool of that name already, or a schema is invalid.
         """
-        if isinstance(tool, t.Tool):
-            if handler is None:
-                raise ConfigError(f"tool {tool.name!r} needs a handler: add_tool(tool, handler)")
-            self.features.tools.add_handler(tool, handler, timeout, None if inline else self._pool)
+        refuse_unknown("add_tool", options, ToolOptions)
+        if not isinstance(tool, t.Tool):
+            self._add_function(tool, handler, options)
             return
-        name = name or tool_name(tool)
-        function = self._function(tool, name, structured=structured, timeout=timeout, inline=inline)
-        definition = t.Tool(
-            name,
-            function.signature.input_schema,
-            description=description or documented(tool),
-            title=title,
-            output_schema=function.signature.output_schema,
-            annotations=annotations,
-            icons=None if icons is None else list(icons),
-            meta=meta,
-        )
-        self.features.tools.add_function(definition, function, text=text)
+        for option in options:
+            if option not in _BESIDE_A_TOOL:
+                raise ConfigError(f"tool {tool.name!r}: {option}= belongs into the Tool that is given")
+        if handler is None:
+            raise ConfigError(f"tool {tool.name!r} needs a handler: add_tool(tool, handler)")
+        refuse_timeout(options.get("timeout"))
+        seen = _seen(f"tool {tool.name!r}", options)
+        tools, pool = self.features.tools, None if options.get("inline") else self._pool
+        entry = tools.from_handler(tool, handler, options.get("timeout"), pool)
+        self.features.add(tools.registry, tool.name, seen, lambda: entry)
+        warn_of_tool_name(tool.name)
+
+    def _add_function(
+        self, function: Callable[..., Any], handler: Callable[..., Any] | None, options: ToolOptions
+    ) -> None:
+        name = options.get("name") or tool_name(function)
+        if handler is not None:
+            raise ConfigError(f"tool {name!r}: a handler stands beside a Tool; {function!r} is called itself")
+        given = options.get("output_schema")
+        structured = options.get("structured")
+        if given is not None and structured is False:
+            raise ConfigError(f"tool {name!r}: structured=False sends text only, and leaves no use for output_schema=")
+        tools = self.features.tools
+        compiled = self._compiler(function, name, options, structured, options.get("input_schema"))
+
+        def build() -> Any:
+            made = compiled()
+            tool = t.Tool(
+                name,
+                made.signature.input_schema,
+                **_about(function, options),
+                output_schema=made.signature.output_schema if given is None else given,
+                annotations=options.get("annotations"),
+            )
+            return tools.from_function(tool, made, text=options.get("text", True), given_output=given is not None)
+
+        self.features.add(tools.registry, name, _seen(f"tool {name!r}", options), build)
+        warn_of_tool_name(name)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool; connected clients are told.
@@ -142,37 +158,27 @@ class Registration:
 
     # ------------------------------------------------------------------ resources
 
-    def resource(
-        self,
-        uri: str,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        size: int | None = None,
-        annotations: t.Annotations | None = None,
-        icons: Sequence[t.Icon] | None = None,
-        meta: dict[str, Any] | None = None,
-        timeout: float | None = None,
-        inline: bool = False,
-    ) -> Callable[[F], F]:
+    def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
         """Register a function as a resource, or with ``{variables}`` in the URI as a family of resources.
 
         A string becomes text, bytes a blob, anything else JSON.
 
         Args:
             uri: A URI, kept verbatim, or an RFC 6570 template whose variables are the function's parameters.
-            name: Its name; by default the function's.
-            title: A name for people.
-            description: What it holds; by default the docstring.
-            mime_type: Its type; by default ``text/plain``, ``application/octet-stream`` or ``application/json``.
-            size: Its size in bytes, if known.
-            annotations: For whom it is, how much it matters, when it changed.
-            icons: Images that may stand for it.
-            meta: Its ``_meta``.
-            timeout: Seconds that a read may take.
-            inline: Run a sync function on the event loop instead of in a thread.
+            **options: All by keyword:
+
+                - ``name``: Its name; by default the function's.
+                - ``title``: A name for people.
+                - ``description``: What it holds; by default the docstring.
+                - ``mime_type``: Its type; by default ``text/plain``, ``application/octet-stream`` or
+                  ``application/json``.
+                - ``size``: Its size in bytes, if known.
+                - ``annotations``: `Annotations`: for whom it is, how much it matters, when it changed.
+                - ``icons``: Images that may stand for it.
+                - ``meta``: Its ``_meta``.
+                - ``tags``, ``enabled``: As for `tool`. Who cannot see it is told of no changes either.
+                - ``timeout``: Seconds that a read may take.
+                - ``inline``: Run a sync function on the event loop instead of in a thread.
 
         Raises:
             SignatureError: Parameters and variables do not match.
@@ -182,159 +188,30 @@ class Registration:
             raise SignatureError(f"resource {tool_name(uri)!r} needs a URI: @server.resource('scheme://name')")
 
         def register(function: F) -> F:
-            self.add_resource(
-                uri,
-                function,
-                name=name,
-                title=title,
-                description=description,
-                mime_type=mime_type,
-                size=size,
-                annotations=annotations,
-                icons=icons,
-                meta=meta,
-                timeout=timeout,
-                inline=inline,
-            )
+            self.add_resource(uri, function, **options)
             return function
 
         return register
 
-    def add_resource(
-        self,
-        uri: str,
-        function: Callable[..., Any],
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        size: int | None = None,
-        annotations: t.Annotations | None = None,
-        icons: Sequence[t.Icon] | None = None,
-        meta: dict[str, Any] | None = None,
-        timeout: float | None = None,
-        inline: bool = False,
-    ) -> None:
+    def add_resource(self, uri: str, function: Callable[..., Any], **options: Unpack[ResourceOptions]) -> None:
         """Register a resource or a family of them, at any time; connected clients are told. See `resource`."""
-        compiled = self._function(function, uri, structured=None, timeout=timeout, inline=inline)
+        refuse_unknown("add_resource", options, ResourceOptions)
         about: dict[str, Any] = {
-            "title": title,
-            "description": description or documented(function),
-            "mime_type": mime_type,
-            "annotations": annotations,
-            "icons": None if icons is None else list(icons),
-            "meta": meta,
+            **_about(function, options),
+            "mime_type": options.get("mime_type"),
+            "annotations": options.get("annotations"),
         }
-        name = name or tool_name(function)
+        name = options.get("name") or tool_name(function)
+        seen = _seen(f"resource {uri!r}", options)
+        resources = self.features.resources
+        compiled = self._compiler(function, uri, options, None)
         if "{" in uri:
-            self.features.resources.add_template(t.ResourceTemplate(uri, name, **about), compiled)
+            pattern = UriTemplate(uri)
+            template = t.ResourceTemplate(uri, name, **about)
+            self.features.add(resources.templates, uri, seen, lambda: resources.family(template, pattern, compiled()))
         else:
-            self.features.resources.add(t.Resource(uri, name, size=size, **about), compiled)
-
-    def add_file(
-        self,
-        uri: str,
-        path: str | PathLike[str],
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        annotations: t.Annotations | None = None,
-        icons: Sequence[t.Icon] | None = None,
-        meta: dict[str, Any] | None = None,
-    ) -> None:
-        """Register a file as a resource, at any time; connected clients are told.
-
-        It is read anew at each read, in a thread; the list has its size and when it changed. A file of text in UTF-8
-        is text, any other one a blob. One that is gone is not listed, and not found.
-
-        Args:
-            uri: Its URI, kept verbatim.
-            path: The file; links are followed.
-            name: Its name; by default that of the file.
-            title: A name for people.
-            description: What it holds.
-            mime_type: Its type; by default by the end of the file's name, or by its first bytes.
-            annotations: For whom it is, how much it matters.
-            icons: Images that may stand for it.
-            meta: Its ``_meta``.
-
-        Raises:
-            ConfigError: There is no such file, or there is a resource of that URI already.
-
-        Example:
-            ```
-            server.add_file("docs://readme", "README.md")
-            ```
-        """
-        file = Path(path)
-        resource = t.Resource(
-            uri,
-            name or file.name,
-            title=title,
-            description=description,
-            mime_type=mime_type or media_type(file.name),
-            annotations=annotations,
-            icons=None if icons is None else list(icons),
-            meta=meta,
-        )
-        self.features.add_files(SingleFile(resource, file), self._pool)
-
-    def add_directory(
-        self,
-        uri: str,
-        path: str | PathLike[str],
-        *,
-        pattern: str = "**/*",
-        hidden: bool = False,
-        watch: bool = False,
-        max_files: int = 10_000,
-        mime_type: str | None = None,
-        annotations: t.Annotations | None = None,
-        icons: Sequence[t.Icon] | None = None,
-        meta: dict[str, Any] | None = None,
-    ) -> None:
-        """Register every file below a directory as a resource, at any time; connected clients are told.
-
-        With ``docs://`` the file ``sub/my file.md`` is ``docs://sub/my%20file.md``. The list is made of what is there
-        when it is asked for, and a file can be read as soon as it exists. Nothing outside the directory is ever read,
-        whatever a URI or a link says; neither are devices and FIFOs, nor files above the server's ``max_result``.
-
-        Args:
-            uri: What the URIs begin with.
-            path: The directory.
-            pattern: Which files: ``*``, ``?`` and ``[...]`` within a name, ``**`` for any number of folders.
-            hidden: Also files whose names, or whose folders' names, begin with a dot.
-            watch: While serving, tell clients of files that come, go and change; for what is registered before the
-                serving begins. Needs ``modelwire[watch]``.
-            max_files: How many files are listed; more can be read, and the log says that there are more.
-            mime_type: The type of all of them; by default each by the end of its name, or by its first bytes.
-            annotations: For whom they are, how much they matter.
-            icons: Images that may stand for each.
-            meta: The ``_meta`` of each.
-
-        Raises:
-            ConfigError: There is no such directory, the prefix or the pattern is malformed, there is a resource of that
-                URI already, or what ``watch`` needs is not installed.
-
-        Example:
-            ```
-            server.add_directory("docs://", "docs", pattern="**/*.md")
-            ```
-        """
-        template = t.Resource(
-            uri,
-            "",
-            mime_type=mime_type,
-            annotations=annotations,
-            icons=None if icons is None else list(icons),
-            meta=meta,
-        )
-        directory = Directory(uri, Path(path), pattern=pattern, hidden=hidden, max_files=max_files, template=template)
-        add = self.features.add_watched if watch else self.features.add_files
-        add(directory, self._pool)
+            resource = t.Resource(uri, name, size=options.get("size"), **about)
+            self.features.add(resources.fixed, uri, seen, lambda: resources.from_function(resource, compiled()))
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource by its URI, a family by its template, or a directory by its prefix; clients are told.
@@ -349,18 +226,7 @@ class Registration:
     @overload
     def prompt(self, function: F, /) -> F: ...
     @overload
-    def prompt(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        icons: Sequence[t.Icon] | None = None,
-        meta: dict[str, Any] | None = None,
-        timeout: float | None = None,
-        inline: bool = False,
-    ) -> Callable[[F], F]: ...
+    def prompt(self, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
     def prompt(self, function: Any = None, /, **options: Any) -> Any:
         """Register a function as a prompt; use it with or without parentheses.
 
@@ -368,7 +234,8 @@ class Registration:
 
         Args:
             function: The function, when used without parentheses.
-            **options: As in `add_prompt`.
+            **options: ``name``, ``title``, ``description``, ``icons``, ``meta``, ``tags``, ``enabled``, ``timeout`` and
+                ``inline``, as for `tool`.
 
         Raises:
             SignatureError: The function cannot become a prompt; the message names the parameter.
@@ -376,29 +243,15 @@ class Registration:
         """
         return _decorator(self.add_prompt, function, options)
 
-    def add_prompt(
-        self,
-        function: Callable[..., Any],
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        icons: Sequence[t.Icon] | None = None,
-        meta: dict[str, Any] | None = None,
-        timeout: float | None = None,
-        inline: bool = False,
-    ) -> None:
+    def add_prompt(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> None:
         """Register a prompt, at any time; connected clients are told. See `prompt`."""
-        name = name or tool_name(function)
-        compiled = self._function(function, name, structured=False, timeout=timeout, inline=inline)
-        definition = t.Prompt(
-            name,
-            title=title,
-            description=description or documented(function),
-            icons=None if icons is None else list(icons),
-            meta=meta,
-        )
-        self.features.prompts.add(definition, compiled)
+        refuse_unknown("add_prompt", options, PromptOptions)
+        name = options.get("name") or tool_name(function)
+        prompts = self.features.prompts
+        compiled = self._compiler(function, name, options, False)
+        prompt = t.Prompt(name, **_about(function, options))
+        seen = _seen(f"prompt {name!r}", options)
+        self.features.add(prompts.registry, name, seen, lambda: prompts.from_function(prompt, compiled()))
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt; connected clients are told.
@@ -411,10 +264,12 @@ class Registration:
     def complete(self, name: str, argument: str) -> Callable[[F], F]:
         """Register who suggests values for one argument of a prompt or a resource template.
 
-        The function is called with what has been typed so far and returns strings, of which 100 at most are sent. If it
-        has a parameter ``arguments`` it also gets the values chosen already, and the context if it has ``ctx``; other
-        parameters are dependencies (`Depends`). Sync functions run in a worker thread. Arguments of ``Literal`` and
-        ``Enum`` types need nobody.
+        The function is called with what has been typed so far and returns strings, of which 100 at most are sent, or a
+        `Completion`; a generator is asked for no more than that. If it has a parameter ``arguments`` it also gets the
+        values chosen already, and the context if it has ``ctx``; other parameters are dependencies (`Depends`). Sync
+        functions run in a worker thread. Arguments of ``Literal`` and ``Enum`` types need nobody.
+
+        The prompt may be registered later; one that is not there when the server is first needed is a `ConfigError`.
 
         Args:
             name: The prompt's name, or the template.
@@ -426,13 +281,71 @@ class Registration:
 
         def register(function: F) -> F:
             what = f"completion of {argument!r} of {name!r}"
-            answer = completer(function, what, self.features.lifespan.kinds, self._pool)
-            self.features.completions.add(name, argument, answer)
+            completions, kinds = self.features.completions, self.features.lifespan.kinds
+
+            def add() -> None:
+                answer = completer(function, what, kinds, self._pool)
+                self.features.check(lambda: completions.check(name, argument))
+                completions.add(name, argument, answer)
+
+            self.features.attempt(add)
             return function
 
         return register
 
+    # ------------------------------------------------------------------ on and off
+
+    def enable(
+        self,
+        *names: str,
+        kind: Literal["tool", "prompt", "resource"] | None = None,
+        tags: Iterable[str] = (),
+    ) -> None:
+        """Switch on what was switched off, or registered with ``enabled=False``. From any thread.
+
+        Clients are told of each list that changed, once. Where a function was given as ``enabled=`` it decides again.
+
+        Args:
+            *names: Names of tools and prompts, URIs and templates of resources.
+            kind: Which of them, if one name is used for several; limits ``tags``, too.
+            tags: Also everything that has any of these tags at this moment.
+
+        Raises:
+            ConfigError: There is nothing of that name or with that tag, or several kinds of it; nothing is switched.
+
+        Example:
+            ```
+            server.disable("drop_table", "db://secrets")
+            server.enable(tags={"admin"})
+            server.disable("search", kind="prompt")  # there is a tool of that name, too
+            ```
+        """
+        self.features.switch(True, names, kind, tags)
+
+    def disable(
+        self,
+        *names: str,
+        kind: Literal["tool", "prompt", "resource"] | None = None,
+        tags: Iterable[str] = (),
+    ) -> None:
+        """Switch off: to clients it is then as if it had never been registered. From any thread. See `enable`.
+
+        Calls that run already go on.
+        """
+        self.features.switch(False, names, kind, tags)
+
     # ------------------------------------------------------------------ anything else
+
+    def settle(self) -> None:
+        """Finish registering: evaluate the annotations that name what was not defined yet, and look at completions.
+
+        Whatever serves does this first, so that a mistake comes before the first answer; call it to have it earlier.
+
+        Raises:
+            SignatureError: A name is not defined; the message names tool and parameter.
+            ConfigError: `complete` names a prompt, template or argument that does not exist.
+        """
+        self.features.later.settle()
 
     def method(self, name: str) -> Callable[[F], F]:
         """Register who answers a method, standard or not; one that exists already is replaced.
@@ -468,20 +381,51 @@ class Registration:
 
     # ------------------------------------------------------------------ inside
 
-    def _function(
-        self, function: Callable[..., Any], name: str, *, structured: bool | None, timeout: float | None, inline: bool
-    ) -> Function:
-        signature = compile_signature(
-            function,
-            name=name,
-            context_type=Context,
-            shared=self.features.lifespan.kinds,
-            structured=structured,
-            content_types=(*contents.RETURNED, t.CallToolResult, t.InputRequiredResult),
-        )
-        if signature.plan is None:
-            return Function(function, signature, self._pool, inline=inline, timeout=timeout)
-        return ResolvingFunction(function, signature, signature.plan, self._pool, inline=inline, timeout=timeout)
+    def _compiler(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        options: Options,
+        structured: bool | None,
+        input_schema: dict[str, Any] | None = None,
+    ) -> Callable[[], Function]:
+        """Return what compiles a function, each time with the names that are defined by then."""
+        timeout = options.get("timeout")
+        refuse_timeout(timeout)
+        scope = Scope(function)
+
+        def compiled() -> Function:
+            scope.refresh()
+            signature = compile_signature(
+                function,
+                name=name,
+                context_type=Context,
+                shared=self.features.lifespan.kinds,
+                structured=structured,
+                content_types=(*contents.RETURNED, t.CallToolResult, t.InputRequiredResult),
+                input_schema=input_schema,
+                scope=scope,
+            )
+            inline = options.get("inline", False)
+            if signature.plan is None:
+                return Function(function, signature, self._pool, inline=inline, timeout=timeout)
+            return ResolvingFunction(function, signature, signature.plan, self._pool, inline=inline, timeout=timeout)
+
+        return compiled
+
+
+def _seen(what: str, options: Options) -> Visibility:
+    return visibility(what, options.get("enabled", True), options.get("tags", ()))
+
+
+def _about(function: Callable[..., Any], options: Options) -> dict[str, Any]:
+    icons = options.get("icons")
+    return {
+        "title": options.get("title"),
+        "description": options.get("description") or documented(function),
+        "icons": None if icons is None else list(icons),
+        "meta": options.get("meta"),
+    }
 
 
 def _decorator(add: Callable[..., None], function: Any, options: dict[str, Any]) -> Any:

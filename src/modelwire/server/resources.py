@@ -7,8 +7,8 @@ values are percent-decoded once, and none may climb out of its place.
 from __future__ import annotations
 
 import asyncio
-import difflib
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,13 +28,17 @@ from modelwire.rpc.call import Call
 from modelwire.rules.uri_template import UriTemplate
 from modelwire.server import contents
 from modelwire.server.choices import choices
+from modelwire.server.collection import Collection
 from modelwire.server.crashes import log_crash
 from modelwire.server.functions import Expired, Function
+from modelwire.server.headers import refuse_headers
 from modelwire.server.limits import limited
+from modelwire.server.names import nearest
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ArgumentErrors
 
 if TYPE_CHECKING:
+    from modelwire.server.directories import Source
     from modelwire.server.file_lists import FileLists
 
 _SLASH = re.compile(r"[/\\]")
@@ -128,8 +132,8 @@ class Resources:
         self.files: FileLists | None = None
         """Files and directories, once there is one."""
 
-    def add(self, resource: t.Resource, function: Function) -> None:
-        """Register a resource of one URI.
+    def from_function(self, resource: t.Resource, function: Function) -> ResourceEntry:
+        """Return the resource of one URI that a function reads.
 
         Raises:
             SignatureError: Its function wants arguments, which such a URI cannot give.
@@ -139,16 +143,15 @@ class Resources:
             raise SignatureError(
                 f"resource {resource.uri!r}: parameter {wanted[0]!r} has no value; put {{{wanted[0]}}} into the URI"
             )
-        self.fixed.add(resource.uri, ResourceEntry(resource, function))
+        refuse_headers(f"resource {resource.uri!r}", function.signature.input_schema)
+        return ResourceEntry(resource, function)
 
-    def add_template(self, template: t.ResourceTemplate, function: Function) -> None:
-        """Register a family of resources.
+    def family(self, template: t.ResourceTemplate, pattern: UriTemplate, function: Function) -> TemplateEntry:
+        """Return the family of resources that a function reads.
 
         Raises:
-            ConfigError: The template is malformed.
             SignatureError: Its variables are not the function's parameters.
         """
-        pattern = UriTemplate(template.uri_template)
         schema = function.signature.input_schema
         known, wanted = set(schema["properties"]), set(schema.get("required", []))
         for name in pattern.variables:
@@ -157,7 +160,8 @@ class Resources:
         missing = sorted(wanted - set(pattern.variables))
         if missing:
             raise SignatureError(f"resource {template.uri_template!r}: parameter {missing[0]!r} is not in the template")
-        self.templates.add(template.uri_template, TemplateEntry(template, pattern, function))
+        refuse_headers(f"resource {template.uri_template!r}", schema)
+        return TemplateEntry(template, pattern, function)
 
     def remove(self, uri: str) -> None:
         """Remove a resource by its URI, a family by its template, or a directory by its prefix.
@@ -165,7 +169,7 @@ class Resources:
         Raises:
             ConfigError: There is none.
         """
-        if self.files is not None and self.files.remove(uri):
+        if self.files is not None and self.files.forget(uri):
             return
         if uri in self.fixed:
             self.fixed.remove(uri)
@@ -183,7 +187,7 @@ class Resources:
     async def read(self, call: Call) -> Any:
         """Answer ``resources/read``."""
         uri: str = call.params.uri
-        entry = self.fixed.get(uri)
+        entry = self.fixed.find(uri, call)
         if entry is not None and entry.function is not None:
             result = await _read(call, uri, entry.function, None, entry.resource.mime_type)
         else:
@@ -194,18 +198,45 @@ class Resources:
         """Read what nobody registered under this very URI: a file, or a member of a family."""
         if self.files is not None and (found := await self.files.read(call, uri, self._max_result)) is not None:
             return found
-        for family in self.templates:
+        for family in self.templates.visible(call).values():
             values = family.match(uri)
             if values is not None:
                 return await _read(call, uri, family.function, values, family.template.mime_type)
-        raise NotFound(unknown_uri(uri, self.fixed.keys()), uri=uri)
+        near = nearest(uri, self.fixed.visible(call))
+        raise NotFound(f"Resource not found: {uri[:200]}" + (f". Did you mean {near}?" if near else ""), uri=uri)
+
+    def concealed(self, uris: Iterable[str], call: Call | None = None) -> frozenset[str]:
+        """Return those URIs that are ours, but not there: for whoever calls, or without a call for anybody.
+
+        A URI that was never registered is not concealed: it may be followed, and told of.
+        """
+        if not any(collection.hides for collection in self.collections):
+            return frozenset()
+        shown, families = self.fixed.shows(call), self.templates.visible(call).values()
+        files, sources = list(self.files or ()), list((self.files.visible(call) if self.files else {}).values())
+
+        def conceals(uri: str) -> bool:
+            if uri in self.fixed:
+                return not shown(uri) and not _matches(families, uri)
+            if _matches(families, uri) or _covers(sources, uri):
+                return False
+            return _matches(self.templates, uri) or _covers(files, uri)
+
+        return frozenset(uri for uri in uris if conceals(uri))
+
+    @property
+    def collections(self) -> list[Collection[Any]]:
+        """Everything that there are resources in."""
+        files: list[Collection[Any]] = [] if self.files is None else [self.files]
+        return [self.fixed, self.templates, *files]
 
 
-def unknown_uri(uri: str, known: list[str]) -> str:
-    """Return the message for a URI that names nothing, with the nearest one that does."""
-    cheap = len(uri) <= 1000 and len(known) <= 500
-    near = difflib.get_close_matches(uri, known, n=1, cutoff=0.6) if cheap else []
-    return f"Resource not found: {uri[:200]}" + (f". Did you mean {near[0]}?" if near else "")
+def _matches(families: Iterable[TemplateEntry], uri: str) -> bool:
+    return any(family.match(uri) is not None for family in families)
+
+
+def _covers(sources: Iterable[Source], uri: str) -> bool:
+    return any(source.covers(uri) for source in sources)
 
 
 async def _read(call: Call, uri: str, function: Function, values: dict[str, Any] | None, mime_type: str | None) -> Any:

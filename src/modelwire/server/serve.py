@@ -36,6 +36,7 @@ async def serve(server: Server, endpoint: Any = None) -> None:
 
 
 async def _open(server: Server, endpoint: Any) -> MessageStream:
+    server.settle()
     if endpoint is None:
         from modelwire.transports.stdio import open_stdio
 
@@ -186,6 +187,10 @@ class ServerSession:
         server: The server.
         send: Called with each frame that is no answer.
 
+    Raises:
+        SignatureError: Something that was registered cannot work. Also raised by `handle`, for what came since.
+        ConfigError: The same.
+
     Example:
         ```
         session = server.session()
@@ -194,6 +199,7 @@ class ServerSession:
     """
 
     def __init__(self, server: Server, send: Callable[[bytes], None] | None = None) -> None:
+        server.settle()
         self._server = server
         self._send = send
         self._connection: Connection | None = None

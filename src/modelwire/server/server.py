@@ -6,7 +6,7 @@ stream itself: `modelwire.server.serve` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Literal
 
 from modelwire.errors import ConfigError
@@ -140,17 +140,24 @@ class Server(Registration):
 
         Raises:
             SystemExit: With status 130 after Ctrl-C.
-            ConfigError: An event loop runs here already, or the endpoint cannot be served.
+            ConfigError: An event loop runs here already, the endpoint cannot be served, or see `settle`.
+            SignatureError: See `settle`.
         """
         run(self, endpoint)
 
-    async def serve(self, endpoint: Any = None) -> None:
+    # No `async def`, so that a mistake is raised to whoever calls, and not in a task.
+    def serve(self, endpoint: Any = None) -> Coroutine[Any, Any, None]:
         """Serve inside a running event loop, until the client leaves.
 
         Args:
             endpoint: None for stdio, or a `MessageStream` of your own.
+
+        Raises:
+            SignatureError: See `settle`, as for every way to serve.
+            ConfigError: The endpoint cannot be served, or see `settle`.
         """
-        await serve(self, endpoint)
+        self.settle()
+        return serve(self, endpoint)
 
     def serving(self, endpoint: Any = None) -> Serving:
         """Return an ``async with`` block during which the server serves.

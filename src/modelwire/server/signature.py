@@ -12,24 +12,39 @@ import inspect
 import types
 from collections import abc
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Optional, Union, get_args, get_origin
+from typing import Annotated, Any, Optional, get_args, get_origin
 
 import msgspec
 
 from modelwire.errors import SignatureError
+from modelwire.rules.param_headers import KEYWORD
 from modelwire.server import docstrings
-from modelwire.server.annotations import Name, Scope, is_union, refusal, unwrap, without_annotated
+from modelwire.server.annotations import (
+    Scope,
+    is_typed_dict,
+    is_union,
+    refusal,
+    unwrap,
+    without_annotated,
+    without_markers,
+)
 from modelwire.server.arguments import MISSING, Argument, ArgumentErrors, binder
-from modelwire.server.constraints import Rules, is_field, read
-from modelwire.server.converters import Unsupported, converter
+from modelwire.server.constraints import Rules, beside, is_field
+from modelwire.server.converters import Unsupported, converter, mirrored
 from modelwire.server.dependencies import Dependency, Injection
+from modelwire.server.generics import class_hints
 from modelwire.server.given_schema import GivenBinder
-from modelwire.server.nodes import Plain
+from modelwire.server.headers import with_headers
+from modelwire.server.nodes import Node, Plain
+from modelwire.server.objects import unqualified
 from modelwire.server.results import ResultCheck, ResultError
 from modelwire.server.schemas import input_schema, result_schema
 
 __all__ = ["ArgumentErrors", "ResultError", "Signature", "compile_signature", "description", "tool_name"]
 
+ABSENT: Any = msgspec.UNSET
+"""Stands for a member of ``**kwargs`` that was left out."""
+_MEANT_AS_CONTENT: Any = object()
 _STREAMS = (abc.Iterator, abc.Iterable, abc.Generator, abc.AsyncIterator, abc.AsyncIterable, abc.AsyncGenerator)
 
 
@@ -46,7 +61,7 @@ class Signature:
         descriptions: What the docstring says of each parameter.
     """
 
-    __slots__ = ("_check", "_given", "_keywords", "_plain", "_positional", "_values", "context_parameter",
+    __slots__ = ("_check", "_given", "_keywords", "_may_lack", "_plain", "_positional", "_values", "context_parameter",
                  "descriptions", "input_schema", "is_async", "is_generator", "output_schema", "plan")  # fmt: skip
 
     def __init__(self, parts: _Parts, check: ResultCheck, output_schema: dict[str, Any] | None) -> None:
@@ -54,6 +69,7 @@ class Signature:
         self._given = parts.given
         self._positional = len(parts.positional)
         self._keywords = tuple(parts.keywords)
+        self._may_lack = parts.may_lack
         self._plain = self._given is None and not self._keywords
         self._check = check
         self.input_schema = parts.schema
@@ -82,10 +98,15 @@ class Signature:
         if self._plain:
             return list(self._values(arguments)), {}
         if self._given is not None:
-            return self._given.bind(arguments, self._positional, self._keywords)
-        values = self._values(arguments)
-        count = self._positional
-        return list(values[:count]), dict(zip(self._keywords, values[count:], strict=True))
+            args, kwargs = self._given.bind(arguments, self._positional, self._keywords)
+        else:
+            values = self._values(arguments)
+            count = self._positional
+            args, kwargs = list(values[:count]), dict(zip(self._keywords, values[count:], strict=True))
+        for name in self._may_lack:
+            if kwargs[name] is ABSENT:
+                del kwargs[name]
+        return args, kwargs
 
     def check_result(self, value: Any) -> bytes:
         """Return the result as JSON; a generator's is the list of its items.
@@ -105,6 +126,7 @@ def compile_signature(
     structured: bool | None = None,
     content_types: tuple[type, ...] = (),
     input_schema: dict[str, Any] | None = None,
+    scope: Scope | None = None,
 ) -> Signature:
     """Turn a function into schemas and a binder.
 
@@ -117,24 +139,31 @@ def compile_signature(
         content_types: Classes that are content already, so that a result of them has no output schema.
         input_schema: JSON Schema of the arguments, given by hand. They are validated by it first; parameters then get
             the members of their names, converted by their types, and ``**kwargs`` the others as they are.
+        scope: The names that its annotations may use, where they were looked up before.
 
     Raises:
-        SignatureError: It cannot be called from JSON arguments, or a type cannot be enforced.
+        SignatureError: It cannot be called from JSON arguments, or a type cannot be enforced. Where only a name is not
+            defined, `waits_for_a_name`.
         ConfigError: ``input_schema`` is no JSON Schema 2020-12 of an object.
     """
-    parts = _Parts(function, name, Injection(name, context_type, shared), input_schema)
+    parts = _Parts(function, name, Injection(name, context_type, shared), input_schema, scope or Scope(function))
     annotation = _returned(parts)
-    if structured is False or (structured is None and _only_content(annotation, content_types)):
+    kind = _MEANT_AS_CONTENT
+    if structured is not False and (structured or not _only_content(annotation, content_types)):
+        kind = _result_kind(parts, annotation)
+    if parts.undefined:
+        raise parts.undefined[0]
+    if kind is _MEANT_AS_CONTENT:
         return Signature(parts, ResultCheck(name, Any), None)
-    if structured and annotation is Any:
-        raise SignatureError(f"{name}: structured=True needs an annotation of the result")
-    try:
-        kind = _compiled(annotation, parts.scope)
-    except Unsupported as error:
-        raise SignatureError(
-            f"{name}: its result cannot be checked: {error}. Pass structured=False to send it as text"
-        ) from error
     return Signature(parts, ResultCheck(name, kind), result_schema(kind))
+
+
+def waits_for_a_name(error: BaseException) -> bool:
+    """Whether all that is wrong with a function is a name in an annotation that may still be defined."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, NameError):
+        cause = cause.__cause__
+    return cause is not None
 
 
 def tool_name(function: Callable[..., Any]) -> str:
@@ -161,14 +190,22 @@ class _Parts:
     """What a function's parameters come to."""
 
     def __init__(
-        self, function: Callable[..., Any], name: str, injection: Injection, given: dict[str, Any] | None
+        self,
+        function: Callable[..., Any],
+        name: str,
+        injection: Injection,
+        given: dict[str, Any] | None,
+        scope: Scope,
     ) -> None:
         self.name = name
         self.function: Any = function
-        self.scope = Scope(function)
+        self.scope = scope
         self.injection = injection
         self.positional: list[str] = []
         self.keywords: list[str] = []
+        self.may_lack: list[str] = []
+        self.undefined: list[SignatureError] = []
+        """What a name that is defined later may put right; everything else is refused at once."""
         self.given: GivenBinder | None = None
         self._by_hand = given is not None
         self._rest = self._rows = ""
@@ -189,6 +226,7 @@ class _Parts:
         else:
             self.schema = given
             self.given = GivenBinder(name, arguments, given, rest=self._rest, rows=self._rows)
+            self._refuse_headers()
         self.binder = binder(name, arguments)
 
     def _argument(self, key: str) -> Argument:
@@ -202,7 +240,26 @@ class _Parts:
             if rules.factory is not None:
                 defaults.setdefault(self.wire[key], rules.factory())
         types = {self.wire[key]: kind for key, kind in self._types.items()}
-        return input_schema(types, defaults, {self.wire.get(key, key): text for key, text in self.descriptions.items()})
+        descriptions = {self.wire.get(key, key): text for key, text in self.descriptions.items()}
+        found = input_schema(types, defaults, descriptions)
+        headers = {self.wire[key]: rules.header.name for key, rules in self._rules.items() if rules.header is not None}
+        return found if self.undefined else with_headers(self.name, found, headers)
+
+    def _refuse_headers(self) -> None:
+        for key, rules in self._rules.items():
+            if rules.header is not None:
+                raise SignatureError(
+                    f"{self.name}: parameter {key!r} has {rules.header!r}, but the schema was given by hand; "
+                    f'write "{KEYWORD}" there'
+                )
+
+    def put_off(self, message: str, error: Exception) -> None:
+        """Refuse the function; if a name is all that it lacks, only once everything else was looked at."""
+        refusal = SignatureError(message)
+        if not waits_for_a_name(error):
+            raise refusal from error
+        refusal.__cause__ = error
+        self.undefined.append(refusal)
 
     def _refuse_same_names(self) -> None:
         seen: dict[str, str] = {}
@@ -231,7 +288,7 @@ class _Parts:
         # What `Depends` fills needs no annotation: its type may be imported for type checkers only.
         depends = isinstance(parameter.default, Dependency)
         annotation = Any if depends else self._evaluated(parameter.annotation, where)
-        if self.injection.take(parameter, annotation):
+        if self._injected(parameter, annotation):
             return
         default = parameter.default
         if is_field(default):  # `days: int = Field(3, ge=1)`
@@ -240,35 +297,68 @@ class _Parts:
             self._defaults[parameter.name] = default
             if default is None and annotation is not Any:
                 annotation = Optional[annotation]  # noqa: UP045 - `x: int = None` is common, and means this
-        try:
-            self._take(parameter.name, annotation)
-        except Unsupported as error:
-            raise SignatureError(f"{self.name}: {where}: {error}") from error
         # Past what is no argument everything goes by keyword, since the caller adds that by keyword.
         by_keyword = parameter.kind is parameter.KEYWORD_ONLY or bool(self.injection)
-        (self.keywords if by_keyword else self.positional).append(parameter.name)
+        self._take(parameter.name, annotation, where, self.keywords if by_keyword else self.positional)
 
-    def _take(self, name: str, annotation: Any) -> None:
-        self._hints[name] = annotation
-        self._rules[name] = rules = _own_rules(annotation)
-        self._types[name] = _compiled(_without_name(annotation) if rules.name is not None else annotation, self.scope)
+    def _injected(self, parameter: inspect.Parameter, annotation: Any) -> bool:
+        """Whether a parameter is no argument, but filled in."""
+        try:
+            return self.injection.take(parameter, annotation)
+        except SignatureError as error:
+            if not waits_for_a_name(error):
+                raise
+            self.undefined.append(error)
+            return True
+
+    def _take(self, name: str, annotation: Any, where: str, into: list[str]) -> None:
+        try:
+            rules = beside(annotation)
+            plain = without_markers(annotation)
+            compiled = _compiled(plain, self.scope) if rules.header is None else _folded(mirrored(plain, self.scope))
+        except (Unsupported, NameError) as error:
+            self.put_off(f"{self.name}: {where}: {error}", error)
+            annotation, rules, compiled = Any, Rules(), Any
+        self._hints[name], self._rules[name], self._types[name] = annotation, rules, compiled
+        into.append(name)
 
     def _take_stars(self, parameter: inspect.Parameter, where: str) -> None:
         rows = parameter.kind is parameter.VAR_POSITIONAL
-        if not self._by_hand:
+        before = len(self.undefined)
+        members = None if rows else _unpacked(self._evaluated(parameter.annotation, where))
+        if members is not None:
+            self._take_members(members, where)
+        elif not self._by_hand and len(self.undefined) == before:
             stars = "*" if rows else "**"
             raise SignatureError(
-                f"{self.name}: {where} ({stars}{parameter.name}) has no schema; name every parameter, or give a schema"
+                f"{self.name}: {where} ({stars}{parameter.name}) has no schema; name every parameter, "
+                f"{'' if rows else 'annotate it as Unpack[...] of a TypedDict, '}or give a schema: input_schema="
             )
-        if rows and self.injection:
+        elif rows and self.injection:
             raise SignatureError(
                 f"{self.name}: {where} (*{parameter.name}) stands behind a parameter that is passed by keyword; "
                 "move what takes the context or a dependency behind it"
             )
-        if rows:
+        elif rows:
             self._rows = parameter.name
         else:
             self._rest = parameter.name
+
+    def _take_members(self, members: Any, where: str) -> None:
+        """``**kwargs: Unpack[SomeTypedDict]``: each member is a parameter, to be passed by keyword."""
+        cls = get_origin(members) or members
+        try:
+            hints = class_hints(cls, get_args(members), self.scope)
+        except Exception as error:
+            self.put_off(f"{self.name}: {where}: the annotations of {cls.__name__} cannot be evaluated: {error}", error)
+            return
+        for key, hint in hints.items():
+            if key in self._signature.parameters:
+                raise SignatureError(f"{self.name}: {where} has a member {key!r}, and another parameter has that name")
+            self._take(key, unqualified(hint)[0], f"{where}, member {key!r}", self.keywords)
+            if key not in cls.__required_keys__:
+                self._defaults[key] = ABSENT
+                self.may_lack.append(key)
 
     def _evaluated(self, annotation: Any, where: str) -> Any:
         if annotation is inspect.Parameter.empty or annotation is object:
@@ -276,42 +366,42 @@ class _Parts:
         try:
             return self.scope.evaluate(annotation)
         except Exception as error:
-            raise SignatureError(
+            self.put_off(
                 f"{self.name}: the annotation of {where} cannot be evaluated: {error}; "
-                "define or import its names at module level, outside `if TYPE_CHECKING`"
-            ) from error
+                "define or import its names at module level, outside `if TYPE_CHECKING`",
+                error,
+            )
+            return Any
+
+
+def _result_kind(parts: _Parts, annotation: Any) -> Any:
+    if annotation is Any and not parts.undefined:
+        raise SignatureError(f"{parts.name}: structured=True needs an annotation of the result")
+    try:
+        return _compiled(annotation, parts.scope)
+    except (Unsupported, NameError) as error:
+        hint = "Pass structured=False to send it as text"
+        parts.put_off(f"{parts.name}: its result cannot be checked: {error}. {hint}", error)
+        return Any
+
+
+def _unpacked(annotation: Any) -> Any:
+    """The TypedDict of ``Unpack[...]``; None for anything else."""
+    origin = get_origin(annotation)
+    name = getattr(origin, "_name", None) or getattr(origin, "__name__", "")
+    members = get_args(annotation)[0] if name == "Unpack" else None
+    return members if is_typed_dict(get_origin(members) or members) else None
 
 
 def _compiled(annotation: Any, scope: Scope) -> Any:
     """The annotation itself, as msgspec takes it, where msgspec does everything; a node elsewhere."""
     if refusal(annotation) is None:
         return annotation
-    node = converter(annotation, scope)
+    return _folded(converter(annotation, scope))
+
+
+def _folded(node: Node) -> Any:
     return node.annotation if isinstance(node, Plain) else node
-
-
-_NO_RULES = Rules()
-
-
-def _own_rules(annotation: Any) -> Rules:
-    """What stands beside a parameter's type, also where a default of None made it optional."""
-    options = get_args(annotation) if is_union(annotation) else (annotation,)
-    if not any(hasattr(option, "__metadata__") for option in options):
-        return _NO_RULES
-    found = [rules for option in options if (rules := read(getattr(option, "__metadata__", ()))) != _NO_RULES]
-    return found[0] if len(found) == 1 else _NO_RULES
-
-
-def _without_name(annotation: Any) -> Any:
-    """Take our own marker off, which the wire's name was read from."""
-    if is_union(annotation):
-        return Union[tuple(_without_name(option) for option in get_args(annotation))]  # noqa: UP007
-    metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
-    kept = tuple(item for item in metadata if not isinstance(item, Name))
-    if len(kept) == len(metadata):
-        return annotation
-    base = get_args(annotation)[0]
-    return Annotated[(base, *kept)] if kept else base
 
 
 def _refuse_unbound(name: str, function: Any, parameters: Sequence[str]) -> None:

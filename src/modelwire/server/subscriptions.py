@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -151,11 +151,18 @@ def unsubscribe(call: Call) -> dict[str, Any]:
 
 
 class Listen:
-    """One ``subscriptions/listen``: acknowledged first, open until the client cancels it or the server ends it."""
+    """One ``subscriptions/listen``: acknowledged first, open until the client cancels it or the server ends it.
 
-    def __init__(self, call: Call, given: SubscriptionFilter) -> None:
+    Args:
+        call: The request.
+        given: What is acknowledged.
+        concealed: Of the URIs in it those that are not told of.
+    """
+
+    def __init__(self, call: Call, given: SubscriptionFilter, concealed: frozenset[str]) -> None:
         self._call = call
         self._given = given
+        self._concealed = concealed
         self.ending = asyncio.Event()
         self.subscriber = Subscriber(call.connection, wants=self._wants, tell=self._tell)
 
@@ -164,7 +171,7 @@ class Listen:
         return b'"_meta":{"' + SUBSCRIPTION_ID.encode() + b'":' + self._call.id + b"}"
 
     def _wants(self, kind: str, name: str) -> bool:
-        return wants(self._given, kind, name)
+        return wants(self._given, kind, name) and name not in self._concealed
 
     def _tell(self, kind: str, name: str) -> None:
         if kind == "resource":
@@ -202,11 +209,19 @@ class Listeners:
     Args:
         hub: Where they hear of changes.
         declared: Returns the lists that the server has.
+        concealed: Returns those resources that are not there for whoever makes a call; they are acknowledged like
+            any that nobody knows, and never told of.
     """
 
-    def __init__(self, hub: Hub, declared: Callable[[], frozenset[str]]) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        declared: Callable[[], frozenset[str]],
+        concealed: Callable[[Iterable[str], Call], frozenset[str]],
+    ) -> None:
         self._hub = hub
         self._declared = declared
+        self._concealed = concealed
         self._open: dict[Call, Listen] = {}
 
     async def listen(self, call: Call) -> dict[str, Any]:
@@ -215,7 +230,8 @@ class Listeners:
         if len(wanted.resource_subscriptions or ()) > MAX_SUBSCRIPTIONS:
             raise RpcError(INVALID_PARAMS, f"a subscription may follow {MAX_SUBSCRIPTIONS} resources at most")
         call.lasting = True
-        listen = Listen(call, agreed(wanted, self._declared()))
+        concealed = self._concealed(wanted.resource_subscriptions or (), call)
+        listen = Listen(call, agreed(wanted, self._declared()), concealed)
         listen.acknowledge()
         self._hub.add(listen.subscriber)
         self._open[call] = listen

@@ -7,15 +7,13 @@ session; an unknown tool is ``-32602``.
 from __future__ import annotations
 
 import asyncio
-import difflib
-import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from modelwire.errors import INVALID_PARAMS, PeerError, RpcError, SignatureError, ToolError
+from modelwire.errors import INVALID_PARAMS, PeerError, RpcError, ToolError
 from modelwire.log import log as _log
 from modelwire.protocol import structured, wire
 from modelwire.protocol.revisions import LATEST
@@ -25,10 +23,10 @@ from modelwire.server import contents
 from modelwire.server.arguments import not_an_object
 from modelwire.server.context import Context
 from modelwire.server.crashes import log_crash
-from modelwire.server.dependencies import Dependency, name_of
-from modelwire.server.functions import Expired, Function, run_sync, threads_for, within
+from modelwire.server.functions import Expired, Function, positional_count, run_sync, threads_for, within
 from modelwire.server.given_schema import argument_validator, result_validator
 from modelwire.server.limits import too_large
+from modelwire.server.names import nearest
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ResultError
 from modelwire.server.workers import WorkerPool
@@ -128,13 +126,19 @@ class Tools:
         self.registry = registry
         self._max_result = max_result
 
-    def add_function(self, tool: Tool, function: Function, *, text: bool = True) -> None:
-        """Register a function, compiled already.
+    def from_function(
+        self, tool: Tool, function: Function, *, text: bool = True, given_output: bool = False
+    ) -> ToolEntry:
+        """Return the tool that a function is, compiled already.
 
         Args:
             tool: What lists say of it.
             function: How to call it.
             text: Whether structured results have their JSON as text beside them.
+            given_output: The output schema was given by hand, and results are to be validated by it.
+
+        Raises:
+            ConfigError: It is no JSON Schema 2020-12, or too large to be safe.
         """
         signature = function.signature
         bind, check, structured_result = signature.bind, signature.check_result, tool.output_schema is not None
@@ -168,12 +172,12 @@ class Tools:
             return CallToolResult(contents.blocks(value))
 
         directly = function.direct and values is not None
-        self.registry.add(tool.name, ToolEntry(tool, run_directly if directly else run, finish, self._max_result))
+        return ToolEntry(tool, run_directly if directly else run, finish, self._max_result)
 
-    def add_handler(
+    def from_handler(
         self, tool: Tool, handler: ToolHandler, timeout: float | None = None, pool: WorkerPool | None = None
-    ) -> None:
-        """Register a handler of the low level, which gets the arguments as they came.
+    ) -> ToolEntry:
+        """Return the tool that a handler of the low level is, which gets the arguments as they came.
 
         Args:
             tool: What lists say of it; its schemas are sent verbatim, and arguments and results checked against them.
@@ -204,13 +208,13 @@ class Tools:
             return wire.encode_tool_result(encoded.decode(), encoded, call.peer.revision, identity, wrap=entry.wraps)
 
         check = None if tool.output_schema is None else result_validator(tool.name, tool.output_schema)
-        self.registry.add(tool.name, ToolEntry(tool, run, finish, self._max_result))
+        return ToolEntry(tool, run, finish, self._max_result)
 
     def call(self, call: Call) -> Awaitable[Any]:
         """Answer ``tools/call``."""
-        entry = self.registry.get(call.params.name)
+        entry = self.registry.find(call.params.name, call)
         if entry is None:
-            raise RpcError(INVALID_PARAMS, unknown("tool", call.params.name, self.registry.keys()))
+            raise unknown(self.registry, call.params.name, call)
         return entry.call(call)
 
 
@@ -221,10 +225,12 @@ def _checked(result: Any, check: Callable[[bytes], None]) -> Any:
     return result
 
 
-def unknown(kind: str, name: str, known: list[str]) -> str:
-    """Return the message for a name that does not exist, with the nearest one that does."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"Unknown {kind}: {name[:200]}" + (f". Did you mean {near[0]}?" if near else "")
+def unknown(registry: Registry[Any], name: str, call: Call) -> RpcError:
+    """Return the error for a name that does not exist, with the nearest one that is there for whoever calls."""
+    near = nearest(name, registry.visible(call))
+    return RpcError(
+        INVALID_PARAMS, f"Unknown {registry.kind}: {name[:200]}" + (f". Did you mean {near}?" if near else "")
+    )
 
 
 def _arguments(call: Call) -> dict[str, Any]:
@@ -237,25 +243,3 @@ def _arguments(call: Call) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise not_an_object(raw)
     return found  # pyright: ignore[reportUnknownVariableType]
-
-
-def positional_count(function: Callable[..., Any], most: int) -> int:
-    """Return how many of ``most`` positional arguments a function takes.
-
-    Raises:
-        SignatureError: It has a dependency, which nobody would fill.
-    """
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return most
-    for parameter in parameters:
-        if isinstance(parameter.default, Dependency):
-            raise SignatureError(
-                f"{name_of(function)}: parameter {parameter.name!r} has {parameter.default!r}, which works in tools, "
-                "prompts, resources and completers only"
-            )
-    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
-        return most
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return min(most, sum(parameter.kind in kinds for parameter in parameters))
