@@ -121,7 +121,8 @@ P = Header("P")
         (Annotated[Optional[int], P], None, {"type": "integer", **LIMITS}),
         (Annotated[UserId, P], ..., {"type": "integer", **LIMITS}),
         (Annotated[int, msgspec.Meta(ge=0, lt=9), P], ..., {"type": "integer", "minimum": 0, "exclusiveMaximum": 9}),
-        (Annotated[int, P, annotated_types.Gt(0)], ..., {"type": "integer", "exclusiveMinimum": 0, "maximum": MAX_INTEGER}),
+        (Annotated[int, P, annotated_types.Gt(0)], ...,
+         {"type": "integer", "exclusiveMinimum": 0, "maximum": MAX_INTEGER}),
         (Annotated[Annotated[int, msgspec.Meta(le=5)] | None, P], 1,
          {"type": "integer", "minimum": -MAX_INTEGER, "maximum": 5, "default": 1}),
         (Annotated[Literal["a", "b"], P], ..., {"type": "string", "enum": ["a", "b"]}),
@@ -134,7 +135,8 @@ P = Header("P")
         (Annotated[date, P], ..., {"type": "string", "format": "date"}),
         (Annotated[UUID, P], ..., {"type": "string", "format": "uuid"}),
         (Annotated[str, "what it is", P, Name("from")], ..., {"type": "string", "description": "what it is"}),
-        (Annotated[pydantic.conint(strict=True, ge=2), P], ..., {"type": "integer", "minimum": 2, "maximum": MAX_INTEGER}),
+        (Annotated[pydantic.conint(strict=True, ge=2), P], ...,
+         {"type": "integer", "minimum": 2, "maximum": MAX_INTEGER}),
         (Annotated[str, pydantic.Field(max_length=3), P], ..., {"type": "string", "maxLength": 3}),
     ],
     ids=str,
@@ -149,10 +151,17 @@ def test_a_parameter_says_its_header_beside_one_type(annotation: Any, default: A
 
 @pytest.mark.parametrize(
     "annotation",
-    [int, Optional[int], UserId, Annotated[int, msgspec.Meta(ge=-(2**60), le=2**60)], Annotated[int, msgspec.Meta(gt=-(2**60))]]
-    + [pydantic.conint(strict=True), Annotated[int, annotated_types.Predicate(bool)]],
+    [
+        int,
+        Optional[int],
+        UserId,
+        Annotated[int, msgspec.Meta(ge=-(2**60), le=2**60)],
+        Annotated[int, msgspec.Meta(gt=-(2**60))],
+        pydantic.conint(strict=True),
+        Annotated[int, annotated_types.Predicate(bool)],
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_integers_are_limited_to_what_every_peer_can_hold(annotation: Any) -> None:
     signature = compiled(Annotated[annotation, P])
     for value in (MAX_INTEGER, -MAX_INTEGER):
@@ -268,8 +277,12 @@ GIVEN = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-he
 
 @pytest.mark.parametrize(
     "mark",
-    [{"type": "number", "x-mcp-header": "A"}, {"type": "string", "x-mcp-header": "a b"}, {"items": {"x-mcp-header": "A"}}],
-)  # fmt: skip
+    [
+        {"type": "number", "x-mcp-header": "A"},
+        {"type": "string", "x-mcp-header": "a b"},
+        {"items": {"x-mcp-header": "A"}},
+    ],
+)
 def test_schemas_given_by_hand_keep_the_same_rules(mark: dict[str, Any]) -> None:
     server = Server("s")
     given = {"type": "object", "properties": {"ok": {"type": "string"}, "bad": mark}}

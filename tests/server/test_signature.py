@@ -7,11 +7,13 @@ import dataclasses
 import functools
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Annotated, Any, Literal, Optional, TypedDict
+from typing import Annotated, Any, Generic, Literal, NotRequired, Optional, Required, TypedDict, TypeVar, Unpack
 
 import msgspec
 import pytest
+import typing_extensions
 
+from modelwire import Name
 from modelwire.errors import SignatureError
 from modelwire.server.signature import ArgumentErrors, ResultError, Signature, compile_signature, description, tool_name
 
@@ -445,3 +447,109 @@ def test_a_decorator_of_the_standard_library_keeps_the_signature() -> None:
 
     assert call(cached, '{"x":"1"}') == 1
     assert names(compiled(unusual, structured=False)) == ["x"]
+
+
+class Address(TypedDict):
+    street: str
+    zip: NotRequired[Annotated[int, msgspec.Meta(ge=1)]]
+
+
+class Person(Address, total=False):
+    name: Required[str]
+    born: Annotated[str, Name("from")]
+    friends: list[str] | None
+
+
+def test_unpacked_members_are_parameters_by_keyword() -> None:
+    def function(a: int, /, b: int = 2, **more: Unpack[Person]) -> Any:
+        return a, b, more
+
+    schema = compiled(function).input_schema
+
+    assert schema["properties"] == {
+        "a": {"type": "integer"},
+        "b": {"type": "integer", "default": 2},
+        "street": {"type": "string"},
+        "zip": {"type": "integer", "minimum": 1},
+        "name": {"type": "string"},
+        "from": {"type": "string"},
+        "friends": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
+    }
+    assert schema["required"] == ["a", "street", "name"]
+    assert schema["additionalProperties"] is False
+    assert call(function, '{"a":1,"street":"s","name":"n"}') == (1, 2, {"street": "s", "name": "n"})
+    found = call(function, '{"a":1,"street":"s","name":"n","from":"here","zip":"7","friends":null}')
+    assert found == (1, 2, {"street": "s", "name": "n", "born": "here", "zip": 7, "friends": None})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ('{"street":"s"}', "name: missing; expected text"),
+        ('{"street":"s","name":"n","zip":0}', "zip: expected an integer >= 1"),
+        ('{"street":"s","name":"n","nome":1}', "nome: unknown argument; did you mean name?"),
+    ],
+)
+def test_unpacked_members_are_checked(arguments: str, said: str) -> None:
+    def function(**more: Unpack[Person]) -> None: ...
+
+    with pytest.raises(ArgumentErrors) as caught:
+        call(function, arguments)
+    assert said in str(caught.value)
+
+
+def test_what_unpacked_members_are_of_may_be_generic_or_from_typing_extensions() -> None:
+    T = TypeVar("T")
+
+    class Pair(TypedDict, Generic[T]):
+        first: T
+        second: NotRequired[T]
+
+    def of_numbers(**more: Unpack[Pair[int]]) -> Any:
+        return more
+
+    def extension(ctx: Context, **more: typing_extensions.Unpack[Pair[str]]) -> Any:
+        return more
+
+    assert call(of_numbers, '{"first":"1"}') == {"first": 1}
+    assert call(extension, '{"first":"1","second":"2"}', ctx=None) == {"first": "1", "second": "2"}
+    assert compiled(extension).context_parameter == "ctx"
+
+
+def test_unpacked_members_beside_a_schema_given_by_hand() -> None:
+    def function(a: int, *rows: Any, **more: Unpack[Person]) -> Any:
+        return a, rows, more
+
+    given = {"type": "object", "properties": {"a": {"type": "integer"}, "rows": {"type": "array"}}, "required": ["a"]}
+    signature = compiled(function, input_schema=given)
+    assert signature.input_schema is given
+    args, kwargs = signature.bind(b'{"a":1,"rows":[2,3],"street":"s","name":"n","zip":"4"}')
+    assert function(*args, **kwargs) == (1, (2, 3), {"street": "s", "name": "n", "zip": 4})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "said"),
+    [
+        (Person, r"parameter 'more' \(\*\*more\) has no schema; .*annotate it as Unpack\[...\] of a TypedDict"),
+        (Any, "has no schema"),
+        (Unpack[tuple[int, ...]], "has no schema"),
+        (Unpack[TypedDict("Twice", {"a": int})], "parameter 'more' has a member 'a', and another parameter"),  # type: ignore[operator]
+        (Unpack[TypedDict("Odd", {"x": Iterator})], "parameter 'more', member 'x'"),  # type: ignore[operator]
+    ],
+)
+def test_other_keywords_are_refused(annotation: Any, said: str) -> None:
+    def function(a: int, **more: Any) -> None: ...
+
+    function.__annotations__["more"] = annotation
+    with pytest.raises(SignatureError, match=f"^f: .*{said}"):
+        compiled(function)
+
+
+def test_names_beside_one_option_of_a_union_are_the_parameters() -> None:
+    other = Annotated[int, msgspec.Meta(ge=1)] | Annotated[str, Name("to")]
+
+    def function(a: Annotated[int, Name("from")] | None, b: other) -> Any:  # type: ignore[valid-type]
+        return a, b
+
+    assert names(compiled(function)) == ["from", "to"]
+    assert call(function, '{"from":1,"to":"x"}') == (1, "x")

@@ -355,8 +355,9 @@ class _Parts:
         for key, hint in hints.items():
             if key in self._signature.parameters:
                 raise SignatureError(f"{self.name}: {where} has a member {key!r}, and another parameter has that name")
-            self._take(key, unqualified(hint)[0], f"{where}, member {key!r}", self.keywords)
-            if key not in cls.__required_keys__:
+            annotation, required = unqualified(hint)
+            self._take(key, annotation, f"{where}, member {key!r}", self.keywords)
+            if not (key in cls.__required_keys__ if required is None else required):
                 self._defaults[key] = ABSENT
                 self.may_lack.append(key)
 
