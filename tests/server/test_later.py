@@ -477,3 +477,50 @@ async def test_while_there_is_a_client_completion_must_be_of_something() -> None
         server.complete("advertise", "id")(lambda typed: ["7"])
         params = {"ref": {"type": "ref/prompt", "name": "advertise"}, "argument": {"name": "id", "value": ""}}
         assert (await talk.result("completion/complete", params))["completion"]["values"] == ["7"]
+
+
+async def test_completers_and_dependencies_may_name_what_comes_later(program: Any) -> None:
+    module = program(
+        """
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import Annotated
+from modelwire import Context, Depends, Server
+server = Server("s")
+
+@server.complete("p", "x")
+def words(typed: str, store: Annotated[Store, Depends(open_store)], ctx: Context) -> list[str]:
+    return store.words
+
+def open_store_for(ctx: Context, setting: Setting = None) -> Store:
+    return Store(["a"])
+
+@server.tool
+def take(n: int, store: Annotated[Store, Depends(open_store_for)]) -> int:
+    return n + len(store.words)
+
+@server.prompt
+def p(x: str) -> str:
+    return x
+
+def open_store() -> Store:
+    return Store(["b"])
+
+@dataclass
+class Store:
+    words: list[str]
+
+Setting = str
+"""
+    )
+    async with session_talk(module.server, MODERN) as talk:
+        params = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "x", "value": ""}}
+        assert (await talk.result("completion/complete", params))["completion"]["values"] == ["b"]
+        assert await talk.text("take", {"n": 2}) == "3"
+    for line, said in (
+        ("def words(typed: str, other: int)", "nothing fills parameter 'other'"),
+        ("def words(typed: Nowhere)", "'Nowhere' is not defined"),
+    ):
+        text = f"from modelwire import Server\nserver = Server('s')\n@server.complete('p', 'x')\n{line}: ...\n"
+        with pytest.raises(SignatureError, match=f"^completion of 'x' of 'p': .*{said}"):
+            program("from __future__ import annotations\n" + text).server.settle()

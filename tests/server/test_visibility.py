@@ -7,6 +7,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -45,7 +46,7 @@ def admins_only(ctx: Context) -> bool:
 async def talk_as(principal: str | None, server: Server, revision: str) -> AsyncIterator[SessionTalk]:
     """Hold a conversation as somebody whom a transport has authenticated."""
     async with session_talk(server, revision, opened=False) as talk:
-        talk.session._open().session.principal = principal
+        (await talk.session._open()).session.principal = principal
         await talk.open()
         yield talk
 
@@ -103,9 +104,7 @@ def bare_server(**options: Any) -> Server:
 # --------------------------------------------------------------------------------------------------- nothing shows
 
 
-@pytest.mark.parametrize(
-    "how", ["registered off", "disabled", "function", "function without context", "function fails"]
-)
+@pytest.mark.parametrize("how", ["registered off", "disabled", "function", "function of nothing", "function fails"])
 @every_revision
 async def test_what_is_not_there_answers_like_what_never_was(revision: str, how: str) -> None:
     """Each use of a hidden item is answered as the same use of a name that nothing was ever registered under."""
@@ -598,3 +597,111 @@ async def test_both_eras_on_one_connection_see_their_own() -> None:
         assert await listed(talk, "tools/list") == ["other"]
         modern = await talk.result("tools/list", revision=MODERN)
         assert [tool["name"] for tool in modern["tools"]] == ["other", "new"]
+
+
+# --------------------------------------------------------------------------------------------------- files
+
+
+FILE, DIRECTORY, MEMBER, UNLISTED = "docs://one", "tree://", "tree://a.txt", "tree://late.txt"
+
+
+def with_files(folder: Path, **options: Any) -> Server:
+    (folder / "tree").mkdir()
+    for name in ("one.txt", "tree/a.txt", "tree/b.txt"):
+        (folder / name).write_text(name)
+    server = Server("files")
+    server.add_file(FILE, folder / "one.txt", **options)
+    server.add_directory(DIRECTORY, folder / "tree", **options)
+    return server
+
+
+async def readable(talk: Talk, *uris: str) -> set[str]:
+    answers = {uri: await talk.request("resources/read", {"uri": uri}) for uri in uris}
+    assert all("result" in answer or answer["error"]["code"] in (-32602, -32002) for answer in answers.values())
+    return {uri for uri, answer in answers.items() if "result" in answer}
+
+
+@both_eras
+async def test_files_and_directories_are_switched_with_all_that_is_in_them(revision: str, tmp_path: Path) -> None:
+    server = with_files(tmp_path, tags={"disk"})
+    everything = {FILE, MEMBER, "tree://b.txt"}
+    async with session_talk(server, revision) as talk:
+        assert set(await listed(talk, "resources/list")) == await readable(talk, *everything) == everything
+        server.disable(DIRECTORY)
+        (tmp_path / "tree" / "late.txt").write_text("came later")
+        for _ in range(2):
+            assert await listed(talk, "resources/list") == [FILE]
+            assert await readable(talk, *everything, UNLISTED) == {FILE}
+        server.enable(DIRECTORY)
+        server.disable(FILE, MEMBER)
+        rest = {"tree://b.txt", UNLISTED}
+        assert set(await listed(talk, "resources/list")) == await readable(talk, *everything, UNLISTED) == rest
+        server.disable(tags={"disk"})
+        assert await listed(talk, "resources/list") == []
+        assert await readable(talk, *everything, UNLISTED) == set()
+        server.enable(tags={"disk"})
+        assert await readable(talk, *everything, UNLISTED) == {*everything, UNLISTED}
+
+
+@both_eras
+async def test_files_are_there_for_whom_they_should(revision: str, tmp_path: Path) -> None:
+    server = with_files(tmp_path, enabled=admins_only)
+    uris = {FILE, MEMBER, "tree://b.txt", UNLISTED}
+    async with talk_as("admin", server, revision) as admin, talk_as("guest", server, revision) as guest:
+        (tmp_path / "tree" / "late.txt").write_text("came later")
+        assert await readable(guest, *uris) == set()
+        assert await readable(admin, *uris) == uris  # before any list has it
+        assert await listed(guest, "resources/list") == []
+        assert set(await listed(admin, "resources/list")) == uris
+        error = await guest.error("resources/read", {"uri": "tree://a.tx"})
+        assert "Did you mean" not in str(error)
+
+
+async def test_who_cannot_see_a_directory_is_not_told_of_its_files(tmp_path: Path) -> None:
+    server = with_files(tmp_path, enabled=admins_only)
+    uris = [FILE, MEMBER, UNLISTED]
+    async with talk_as("admin", server, MODERN) as admin, talk_as("guest", server, MODERN) as guest:
+        for talk in (admin, guest):
+            await talk.begin("subscriptions/listen", {"notifications": {"resourceSubscriptions": uris}})
+            await talk.hear("notifications/subscriptions/acknowledged")
+        for uri in uris:
+            server.changed(uri)
+        for talk, expected in ((admin, uris), (guest, [])):
+            await talk.settle()
+            assert [params["uri"] for params in talk.heard("notifications/resources/updated")] == expected
+            talk.inbox.clear()
+        server.disable(DIRECTORY)
+        for uri in uris:
+            server.changed(uri)
+        await admin.settle()
+        assert [params["uri"] for params in admin.heard("notifications/resources/updated")] == [FILE]
+
+
+async def test_a_switched_off_file_gives_way_to_a_family(tmp_path: Path) -> None:
+    server = with_files(tmp_path)
+    server.add_resource("tree://{name}", lambda name: f"made {name}", name="made")
+    async with session_talk(server, MODERN) as talk:
+        server.disable(MEMBER)
+        result = await talk.result("resources/read", {"uri": MEMBER})
+        assert result["contents"][0]["text"] == "made a.txt"
+
+
+@every_handshake
+async def test_a_session_may_earn_what_it_sees(revision: str) -> None:
+    """``ctx.state`` of handshake sessions decides, too; who changes it tells the client."""
+    server = bare_server()
+    server.add_tool(lambda: "secret", name="guarded", enabled=lambda ctx: ctx.state.get("in", False))
+
+    @server.tool
+    def login(ctx: Context) -> str:
+        ctx.state["in"] = True
+        server.changed("tools")
+        return "welcome"
+
+    async with session_talk(server, revision) as talk, session_talk(server, revision) as other:
+        assert await listed(talk, "tools/list") == ["other", "login"]
+        await talk.text("login")
+        await talk.hear("notifications/tools/list_changed")
+        assert await listed(talk, "tools/list") == ["other", "guarded", "login"]
+        assert await talk.text("guarded") == "secret"
+        assert await listed(other, "tools/list") == ["other", "login"]

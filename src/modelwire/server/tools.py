@@ -143,7 +143,10 @@ class Tools:
         signature = function.signature
         bind, check, structured_result = signature.bind, signature.check_result, tool.output_schema is not None
         # Annotated `list`, which says nothing of its items: only then may there be blocks in something structured.
-        loose = text and tool.output_schema == {"type": "array"}
+        loose = text and tool.output_schema == {"type": "array"} and not given_output
+        validate = result_validator(tool.name, tool.output_schema) if given_output else None
+        if validate is not None:
+            check = _also(check, validate)
 
         def run(call: Call) -> Awaitable[Any]:
             arguments = call.params.arguments
@@ -159,7 +162,7 @@ class Tools:
 
         def finish(entry: ToolEntry, call: Call, value: Any) -> Any:
             if isinstance(value, _RESULTS):
-                return value
+                return value if validate is None else _checked(value, validate)
             identity = call.connection.dispatcher.server_info
             if structured_result:
                 encoded = check(value)
@@ -216,6 +219,15 @@ class Tools:
         if entry is None:
             raise unknown(self.registry, call.params.name, call)
         return entry.call(call)
+
+
+def _also(encode: Callable[[Any], bytes], validate: Callable[[bytes], None]) -> Callable[[Any], bytes]:
+    def check(value: Any) -> bytes:
+        encoded = encode(value)
+        validate(encoded)
+        return encoded
+
+    return check
 
 
 def _checked(result: Any, check: Callable[[bytes], None]) -> Any:
