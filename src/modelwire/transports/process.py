@@ -2,8 +2,8 @@
 
 The child leads its own session and process group, gets a minimal environment, and never survives `aclose`: "closing
 the input stream to the child process", then SIGTERM, then SIGKILL, to the whole group (2025-11-25, basic/lifecycle,
-Shutdown). If this process is killed, the child reads the end of its stdin; one that ignores that is not killed. POSIX
-only; works in any thread that runs an event loop.
+Shutdown). If this process is killed, `modelwire.transports.orphans` does the same. POSIX only; works in any thread that
+runs an event loop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from modelwire.errors import ServerExited
 from modelwire.rpc.observer import Observer, tell
 from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
-from modelwire.transports import forks
+from modelwire.transports import forks, orphans
 from modelwire.transports.exits import ExitWatch, ended
 from modelwire.transports.launch import Launched, child_environment, launch
 from modelwire.transports.line_reader import LineReader
@@ -208,6 +208,7 @@ class _Group:
         self._told_to_end: float | None = None
         self._killed = False
         self.pid = popen.pid
+        orphans.guard(self.pid)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to every process of the group, if there is one."""
@@ -215,7 +216,7 @@ class _Group:
             return
         is_over, exit_code = ended(self._popen)
         if is_over and exit_code is None:  # reaped by somebody else: the number may be a stranger's
-            self._over = True
+            self._end()
             return
         if number == signal.SIGTERM and self._told_to_end is None:
             self._told_to_end = asyncio.get_running_loop().time()
@@ -244,7 +245,11 @@ class _Group:
                 self._popen.wait(KILL_SECONDS)
         if self._send(0):
             self._send(signal.SIGKILL)
+        self._end()
+
+    def _end(self) -> None:
         self._over = True
+        orphans.release(self.pid)
 
     def _send(self, number: int) -> bool:
         """Return whether there was somebody to send it to."""
