@@ -13,7 +13,7 @@ from modelwire.version import __version__
 
 if TYPE_CHECKING:
     from modelwire.client.client import Client
-    from modelwire.client.listening import PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
+    from modelwire.client.listening import Missed, PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
     from modelwire.errors import (
         ConfigError,
         ConnectionFailed,
@@ -60,6 +60,7 @@ __all__ = [
     "InvalidParams",
     "LocalError",
     "MethodNotFound",
+    "Missed",
     "MissingCapability",
     "ModelwireError",
     "Name",
@@ -95,6 +96,7 @@ _ELSEWHERE = {
     "Depends": "modelwire.server.dependencies",
     "EmbeddedResource": "modelwire.server.media",
     "Image": "modelwire.server.media",
+    "Missed": "modelwire.client.listening",
     "Name": "modelwire.server.annotations",
     "Observer": "modelwire.rpc.observer",
     "PromptsChanged": "modelwire.client.listening",

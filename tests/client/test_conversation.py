@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from modelwire import Client, ConnectionLost, Observer, RequestTimeout, Server, ServerExited
-from modelwire.client import conversation
+from modelwire.client import contact, conversation
 from modelwire.transports import process
 from tests.clock import Clock
 from tests.fake_server import HANDSHAKE, MODERN, REVISIONS, FakeServer, child, fake_server, talking
@@ -29,7 +29,7 @@ DIES_IN_CALL = "opened(); read(); complain('out of memory'); os._exit(7)"
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DRAIN_SECONDS", "EOF_SECONDS", "TERM_SECONDS"):
         monkeypatch.setattr(process, name, 0.05)
-    monkeypatch.setattr(conversation, "FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(contact, "FLUSH_SECONDS", 0.05)
 
 
 def open_files() -> set[str]:
@@ -355,7 +355,7 @@ async def test_a_stream_that_does_not_let_itself_be_closed_is_left(
 
         monkeypatch.setattr(fake.stream, "aclose", stuck)
         closing = asyncio.create_task(client.close())
-        await clock.advance(conversation.CLOSE_SECONDS + 1)
+        await clock.advance(contact.CLOSE_SECONDS + 1)
         await closing
         let_go.set()
         await fake.closed()
@@ -397,7 +397,7 @@ async def test_a_caller_of_close_that_is_cancelled_does_not_stop_the_closing(sho
 
 
 async def test_a_server_that_dies_in_a_call_gives_its_exit_code_and_stderr() -> None:
-    async with Client(child(DIES_IN_CALL)) as client:
+    async with Client(child(DIES_IN_CALL), reconnect=False) as client:
         with pytest.raises(
             ServerExited, match=r"before tools/call was answered[^$]*code 7[^$]*out of memory"
         ) as exited:

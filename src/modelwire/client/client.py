@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, cast, overload
 
@@ -17,13 +17,16 @@ from msgspec import UNSET, Raw
 
 from modelwire.client.answers import unanswered
 from modelwire.client.connect import PROBE_WAIT, Opener
-from modelwire.client.conversation import Conversation, Handler
-from modelwire.client.hearing import Hearing, OnLog, OnNotification
+from modelwire.client.contact import Contact
+from modelwire.client.conversation import Conversation
+from modelwire.client.handlers import Handler
+from modelwire.client.hearing import Hearing, OnLog, OnNotification, OnReconnect
 from modelwire.client.listening import Listening
 from modelwire.client.lists import all_pages
+from modelwire.client.restoring import restore
 from modelwire.client.targets import Target
 from modelwire.client.values import arguments_json, prompt_arguments, reference, seconds, value_of
-from modelwire.errors import ConfigError, ProtocolViolation
+from modelwire.errors import ConfigError, ConnectionLost, ProtocolViolation
 from modelwire.protocol import structured
 from modelwire.protocol import types as t
 from modelwire.protocol.methods import METHODS
@@ -53,7 +56,8 @@ class Client:
     Use it as ``async with Client(target) as client:``, or `connect` and `close` it yourself.
 
     Args:
-        target: A command as a list, the path of a ``.py`` file, a `Server` in this process, or a `MessageStream`.
+        target: A command as a list, the path of a ``.py`` file, a `Server` in this process, a `MessageStream`, or a
+            function (it may be async) that opens one.
         revision: The only revision to speak, such as ``"2025-06-18"``; by default the client finds out.
         name: What the client calls itself.
         version: Its version; by default modelwire's.
@@ -73,6 +77,10 @@ class Client:
         on_notification: Called with ``(method, params)`` of each notification.
         handlers: Who answers the server's requests, by method; called with the params as a dict, returns the result.
         capabilities: What to declare; handlers for sampling, roots or elicitation need it.
+        reconnect: Whether a connection that is lost is opened again by itself: a server's process is started anew, at
+            most 5 times a minute. What was lost on the way is then sent again once, within its own deadline, unless it
+            may have effects; those are the tools that `list_tools` has not shown as read-only or idempotent.
+        on_reconnect: Called when that has happened, with the `ConnectionLost` that was the reason.
         polite_shutdown: Send ``shutdown`` and ``exit`` at the end, as some tutorials teach; handshake revisions only.
         observers: Who watches every frame.
 
@@ -109,6 +117,8 @@ class Client:
         on_notification: OnNotification | None = None,
         handlers: Mapping[str, Handler] | None = None,
         capabilities: t.ClientCapabilities | None = None,
+        reconnect: bool = True,
+        on_reconnect: OnReconnect | None = None,
         polite_shutdown: bool = False,
         observers: Sequence[Observer] = (),
     ) -> None:
@@ -117,13 +127,14 @@ class Client:
         self._connect_timeout = seconds(connect_timeout, "connect_timeout")
         self._polite = polite_shutdown
         self._capabilities = capabilities or t.ClientCapabilities()
-        self._hearing = Hearing(on_log, on_notification)
+        self._hearing = Hearing(on_log, on_notification, on_reconnect)
         self._hearing.on_hint = self._list_again
         self.tools: list[t.Tool] | None = None
         """The tools as last listed, by `list_tools` or, after a tutorial's announcement, by the client itself."""
         self.resources: list[t.Resource] | None = None
         """The resources as last listed, likewise."""
         self._stale: set[str] = set()
+        self._log_level: t.LoggingLevel | None = None
         self._conversation = Conversation(
             Target(
                 target,
@@ -143,12 +154,20 @@ class Client:
             handlers=handlers or {},
             hearing=self._hearing,
             observers=observers,
+            reconnect=reconnect,
+            connect_timeout=self._connect_timeout,
+            may_repeat=self._may_repeat,
         )
+        self._conversation.restore = self._restore
+        self._conversation.on_reopened = self._reopened
 
     # ------------------------------------------------------------------ opening and closing
 
-    async def connect(self) -> Client:
+    async def connect(self, *, timeout: float | None = _DEFAULT) -> Client:
         """Open the conversation, unless it is open; return the client. After the end, a client can connect again.
+
+        Args:
+            timeout: Seconds that this may take; by default the client's ``connect_timeout``; None for no limit.
 
         Raises:
             ConnectionFailed: It could not be opened; the message says why.
@@ -156,7 +175,7 @@ class Client:
                 its stderr.
             RequestTimeout: It took too long.
         """
-        await self._conversation.open(self._connect_timeout)
+        await self._conversation.open(self._connect_timeout if timeout is _DEFAULT else seconds(timeout, "timeout"))
         return self
 
     async def close(self) -> None:
@@ -244,9 +263,21 @@ class Client:
         if opened.declared and getattr(opened.capabilities, cast(str, METHODS[method].capability)) is None:
             return []
 
-        async def fetch(cursor: str | None) -> Any:
-            return await self._typed(method, t.PaginatedRequestParams(cursor=cursor), timeout)
+        contact: Contact | None = None
 
+        async def fetch(cursor: str | None) -> Any:
+            nonlocal contact
+            page = await self._typed(method, t.PaginatedRequestParams(cursor=cursor), timeout, on=contact)
+            contact = contact or self._conversation.here()
+            return page
+
+        try:
+            return await all_pages(method, field, fetch)
+        except ConnectionLost:
+            if contact is None or not self._conversation.comes_back:
+                raise
+        # The cursor of a server that is gone means nothing to the one that comes after it.
+        contact = None
         return await all_pages(method, field, fetch)
 
     # ------------------------------------------------------------------ tools
@@ -393,17 +424,18 @@ class Client:
         """Ask for a sign of life: ``ping``, or ``server/discover`` where the revision has no ping."""
         await self.request("ping" if self.revision.handshake else "server/discover", timeout=timeout)
 
-    async def set_log_level(self, level: t.LoggingLevel) -> None:
+    async def set_log_level(self, level: t.LoggingLevel, *, timeout: float | None = _DEFAULT) -> None:
         """Choose the least severe log messages to receive; in 2026-07-28 each request says so from then on.
 
         Args:
             level: One of the eight levels of RFC 5424.
+            timeout: As for `call_tool`.
         """
         if level not in t.LOGGING_LEVELS:
             raise ConfigError(f"unknown log level {level!r}; known are {', '.join(t.LOGGING_LEVELS)}")
-        self._conversation.log_level = level
+        self._conversation.log_level = self._log_level = level
         if not self.revision.log_level_per_request:
-            await self._typed("logging/setLevel", t.SetLevelRequestParams(level), _DEFAULT)
+            await self._typed("logging/setLevel", t.SetLevelRequestParams(level), timeout)
 
     async def request(
         self,
@@ -424,7 +456,7 @@ class Client:
         Raises:
             PeerError: The server answered with an error.
         """
-        raw = await self._raw(method, None if params is None else dict(params), timeout, _DEFAULT, on_progress, None)
+        raw = await self._raw(method, None if params is None else dict(params), timeout, _DEFAULT, on_progress)
         try:
             result = msgspec.json.decode(raw)
         except msgspec.MsgspecError as error:
@@ -439,20 +471,26 @@ class Client:
         Raises:
             ConnectionLost: The connection has ended.
         """
-        self._conversation.notify(method, None if params is None else dict(params))
+        await self._conversation.notify(method, None if params is None else dict(params), timeout=self.timeout)
 
-    async def subscribe(self, uri: str) -> None:
+    async def subscribe(self, uri: str, *, timeout: float | None = _DEFAULT) -> None:
         """Have the server tell of changes of a resource; handshake revisions only. `listen` works on every revision."""
-        await self._typed("resources/subscribe", t.SubscribeRequestParams(uri), _DEFAULT)
+        await self._typed("resources/subscribe", t.SubscribeRequestParams(uri), timeout)
         self._hearing.subscribed.add(uri)
 
-    async def unsubscribe(self, uri: str) -> None:
+    async def unsubscribe(self, uri: str, *, timeout: float | None = _DEFAULT) -> None:
         """Take a `subscribe` back; handshake revisions only."""
         self._hearing.subscribed.discard(uri)
-        await self._typed("resources/unsubscribe", t.UnsubscribeRequestParams(uri), _DEFAULT)
+        await self._typed("resources/unsubscribe", t.UnsubscribeRequestParams(uri), timeout)
 
     def listen(
-        self, *, tools: bool = False, prompts: bool = False, resources: bool = False, uris: Sequence[str] = ()
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Sequence[str] = (),
+        timeout: float | None = _DEFAULT,
     ) -> Listening:
         """Return an ``async with`` block that yields typed events of what changes, on every revision.
 
@@ -461,6 +499,7 @@ class Client:
             prompts: The list of prompts.
             resources: The lists of resources and templates.
             uris: Resources to follow.
+            timeout: Seconds that the server may take to agree; by default the client's. Then there is no limit.
 
         What the server does not agree to tell is logged, and missing from the block's ``honoured``. The hints of some
         tutorials, notifications called ``tools/list`` and the like, count as what they mean.
@@ -487,7 +526,8 @@ class Client:
             resources_list_changed=resources or None,
             resource_subscriptions=list(uris) or None,
         )
-        return Listening(self._conversation, self._hearing, wanted, self.timeout)
+        patience = self.timeout if timeout is _DEFAULT else seconds(timeout, "timeout")
+        return Listening(self._conversation, self._hearing, wanted, patience)
 
     # ------------------------------------------------------------------ inside
 
@@ -512,11 +552,12 @@ class Client:
         max_timeout: float | None = _DEFAULT,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
+        on: Contact | None = None,
     ) -> t.Received:
         row = METHODS[method]
         if not row.sent_by("client", self.revision):
             raise ConfigError(f"{method} does not exist in {self.revision}, which the server speaks")
-        raw = await self._raw(method, params, timeout, max_timeout, on_progress, meta)
+        raw = await self._raw(method, params, timeout, max_timeout, on_progress, meta, on)
         result = self._conversation.decode(raw, row)
         if isinstance(result, t.InputRequiredResult):
             name = "" if row.name_field is None else getattr(params, row.name_field)
@@ -530,7 +571,8 @@ class Client:
         timeout: float | None,
         max_timeout: float | None,
         on_progress: OnProgress | None,
-        meta: Mapping[str, Any] | None,
+        meta: Mapping[str, Any] | None = None,
+        on: Contact | None = None,
     ) -> Raw:
         wait = self.timeout if timeout is _DEFAULT else seconds(timeout, "timeout")
         if max_timeout is _DEFAULT:
@@ -545,7 +587,28 @@ class Client:
             max_timeout=seconds(max_timeout, "max_timeout"),
             on_progress=on_progress,
             meta=meta,
+            on=on,
         )
+
+    # ------------------------------------------------------------------ after a loss
+
+    def _may_repeat(self, method: str, params: Any) -> bool:
+        row = METHODS.get(method)
+        if row is None or method != "tools/call":
+            return row is not None and not row.effects
+        name = params.name if isinstance(params, t.CallToolRequestParams) else params.get("name")
+        tool = next((tool for tool in self.tools or () if tool.name == name), None)
+        hints = None if tool is None else tool.annotations
+        return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+
+    def _restore(self) -> Coroutine[Any, Any, None] | None:
+        if self._log_level is None and not self._hearing.awaited:
+            return None
+        return restore(self._conversation, self._hearing, self._log_level, self.timeout)
+
+    def _reopened(self, why: ConnectionLost) -> None:
+        self.tools = self.resources = None  # the server that is there now may have others
+        self._hearing.reconnected(self._conversation.here().connection, why)
 
 
 def _pinned(revision: str | None) -> Revision | None:

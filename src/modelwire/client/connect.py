@@ -85,17 +85,31 @@ class Opener:
         self._probe_wait = probe_wait
         self.legacy = pinned is not None and pinned.handshake
         """Set once the server is known to speak handshake revisions only; the probe is then left out."""
+        self._modern: Revision | None = None
+        """The per-request revision that was agreed on before; nothing else is tried then."""
         self._stray: asyncio.Future[PeerError] | None = None
         self._strays: list[str] = []
 
     @property
     def may_fall_back(self) -> bool:
         """Whether ``initialize`` is worth trying once the probe has failed."""
-        return self._pinned is None and not self.legacy
+        return self._pinned is None and not self.legacy and self._modern is None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it goes by what it found out before."""
+        return self._pinned is None and (self.legacy or self._modern is not None)
+
+    def remember(self, revision: Revision) -> None:
+        """Open in the same way the next time."""
+        if self._pinned is None:
+            self.legacy = revision.handshake
+            self._modern = None if revision.handshake else revision
 
     def forget(self) -> None:
         """Find out anew: "re-probing if the cached assumption later fails" (2026-07-28, basic/versioning)."""
         self.legacy = self._pinned is not None and self._pinned.handshake
+        self._modern = None
 
     def request_meta(self, revision: Revision) -> dict[str, Any]:
         """Return the ``_meta`` that every request of a per-request revision carries."""
@@ -130,13 +144,13 @@ class Opener:
         except TimeoutError:
             what = "initialize" if self.legacy else "server/discover"
             heard = [*self._strays[-3:], *connection.noticed(0)]
-            raise RequestTimeout(what, timeout or 0, heard, "connect_timeout") from None
+            raise RequestTimeout(what, round(timeout or 0, 3), heard, "connect_timeout") from None
 
     async def _open(self, connection: Connection) -> Opened:
         if self.legacy:
             return self._greeted(connection, await self._initialize(connection))
-        if self._pinned is not None:
-            return await self._only(connection, self._pinned)
+        if self._pinned is not None or self._modern is not None:
+            return await self._only(connection, self._pinned or self._modern or LATEST)
         self._stray = asyncio.get_running_loop().create_future()
         probe = asyncio.create_task(self._probe(connection, LATEST))
         try:
