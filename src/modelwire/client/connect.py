@@ -27,10 +27,12 @@ from modelwire.errors import (
     ProtocolViolation,
     RequestTimeout,
     UnsupportedRevision,
+    peer_error,
 )
 from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
+from modelwire.protocol.jsonrpc import ErrorResponse
 from modelwire.protocol.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO
 from modelwire.protocol.methods import METHODS
 from modelwire.protocol.revisions import LATEST, LATEST_HANDSHAKE, REVISIONS, Revision, by_name
@@ -119,8 +121,9 @@ class Opener:
             CLIENT_CAPABILITIES: Raw(wire.encode(self.capabilities, revision)),
         }
 
-    def stray_error(self, error: PeerError) -> None:
+    def stray_error(self, connection: Connection, answer: ErrorResponse) -> None:
         """Take an error that names no request: some servers answer what they do not know so, the probe first of all."""
+        error = peer_error(answer.code, answer.message, answer.data)
         self._strays.append(f"an error that names no request: {error}")
         if self._stray is not None and not self._stray.done():
             self._stray.set_result(error)

@@ -54,11 +54,6 @@ class Hearing:
         """The URIs that the user subscribed to by hand; no `Listening` takes them back."""
 
     @property
-    def wants_logs(self) -> bool:
-        """Whether somebody is there for log messages."""
-        return self._on_log is not None
-
-    @property
     def awaited(self) -> bool:
         """Whether somebody waits for news, which come unasked."""
         return bool(self.listenings or self.subscribed)

@@ -206,10 +206,10 @@ class Listening:
     async def _ready(self) -> Contact:
         now = asyncio.get_running_loop().time()
         until = None if self._timeout is None else now + self._timeout
-        return await self._conversation.ready("listening", "was not begun", began=now, until=until)
+        return await self._conversation.contacts.ready("listening", "was not begun", began=now, until=until)
 
     async def _begin(self, contact: Contact) -> None:
-        if self._conversation.opened.revision.listen:
+        if self._conversation.contacts.opened.revision.listen:
             self.honoured = await self._listen(contact)
         else:
             self.honoured = await self._subscribe(contact)
@@ -248,7 +248,7 @@ class Listening:
 
     async def _subscribe(self, contact: Contact) -> t.SubscriptionFilter:
         self.subscribed.clear()
-        declared = self._conversation.opened.capabilities
+        declared = self._conversation.contacts.opened.capabilities
         if declared.resources is not None and declared.resources.subscribe:
             for uri in self._wanted.resource_subscriptions or ():
                 params = t.SubscribeRequestParams(uri)
@@ -270,9 +270,9 @@ class Listening:
     async def _unsubscribe(self) -> None:
         uris, self.subscribed = self.subscribed, []
         seconds = UNSUBSCRIBE_SECONDS if self._timeout is None else min(self._timeout, UNSUBSCRIBE_SECONDS)
-        if not self._conversation.connected:
+        if not self._conversation.contacts.connected:
             return
-        contact = self._conversation.here()
+        contact = self._conversation.contacts.here()
         answers = [
             self._conversation.request(
                 "resources/unsubscribe", t.UnsubscribeRequestParams(uri), timeout=seconds, on=contact
@@ -292,7 +292,7 @@ class Listening:
         Raises:
             MsgspecError, WireError: It is malformed.
         """
-        if not self._conversation.opened.revision.listen:
+        if not self._conversation.contacts.opened.revision.listen:
             self._hear_event(method, params)
         elif method == "notifications/cancelled":
             # "A server MUST send notifications/cancelled [...] to terminate a subscriptions/listen stream": nothing

@@ -24,11 +24,11 @@ async def restore(
         level: The log level that was chosen, where the revision wants it told.
         timeout: Seconds that each answer may take.
     """
-    contact = conversation.here()
+    contact = conversation.contacts.here()
 
     async def tell(method: str, params: Any) -> None:
         try:
-            if METHODS[method].sent_by("client", conversation.opened.revision):
+            if METHODS[method].sent_by("client", conversation.contacts.opened.revision):
                 await conversation.request(method, params, timeout=timeout, on=contact)
         except ModelwireError as error:
             _log.warning("%s could not be repeated over the new connection: %s", method, error)
