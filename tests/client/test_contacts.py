@@ -6,6 +6,8 @@ import asyncio
 import gc
 import logging
 import os
+import select
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,11 +15,21 @@ from typing import Any
 
 import pytest
 
-from modelwire import Client, ConnectionLost, Observer, RequestTimeout, Server, ServerExited
+from modelwire import Client, ConfigError, ConnectionLost, Observer, RequestTimeout, Server, ServerExited
 from modelwire.client import contact, contacts
 from modelwire.transports import process
 from tests.clock import Clock
-from tests.fake_server import HANDSHAKE, MODERN, REVISIONS, FakeServer, child, fake_server, talking
+from tests.fake_server import (
+    HANDSHAKE,
+    MODERN,
+    REVISIONS,
+    Comings,
+    FakeServer,
+    child,
+    coming_back,
+    fake_server,
+    talking,
+)
 
 STUCK = 'opened(); signal.signal(signal.SIGTERM, signal.SIG_IGN); complain("stuck"); wait()'
 """Neither the end of its input nor SIGTERM ends it."""
@@ -239,6 +251,115 @@ async def test_a_handler_may_close_the_client() -> None:
         await fake.send({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})
         await fake.closed()
         assert not client.connected
+
+
+async def test_a_progress_callback_may_close_the_client() -> None:
+    async def close(done: float, total: float | None, message: str | None) -> None:
+        await clients[0].close()
+
+    clients: list[Client] = []
+    async with talking() as (client, fake):
+        clients.append(client)
+        call = asyncio.create_task(client.call("t", on_progress=close))
+        await fake.progress(await fake.expect("tools/call"), 1)
+        with pytest.raises(ConnectionLost, match="the connection was closed"):
+            await call
+        await fake.closed()
+
+
+async def test_a_callback_for_the_return_of_the_connection_may_close_the_client() -> None:
+    async def close(why: ConnectionLost) -> None:
+        await clients[0].close()
+
+    clients: list[Client] = []
+    async with coming_back(on_reconnect=close) as (client, fake, comings):
+        clients.append(client)
+        await fake.hang_up()
+        call = asyncio.create_task(client.call("t"))
+        fake = await comings.opened("2025-11-25")
+        with pytest.raises(ConnectionLost):
+            await call
+        await fake.closed()
+        assert comings.tried == 2
+
+
+async def test_an_exception_inside_the_block_leaves_it_as_itself_while_the_connection_comes_back() -> None:
+    calls: list[asyncio.Task[Any]] = []
+
+    async def use(client: Client, fake: FakeServer, comings: Comings) -> None:
+        async with client:
+            await fake.hang_up()
+            calls.append(asyncio.create_task(client.call("t")))
+            await comings.next()
+            raise ZeroDivisionError("mine")
+
+    async with coming_back() as (client, fake, comings):
+        with pytest.raises(ZeroDivisionError, match="^mine$"):
+            await use(client, fake, comings)
+        with pytest.raises(ConnectionLost):
+            await calls[0]
+
+
+# --------------------------------------------------------------------------------------------------- other event loops
+
+
+def test_a_client_of_a_loop_that_runs_elsewhere_says_where_to_use_it() -> None:
+    """And goes on there as if nothing had happened."""
+    ready, done = threading.Event(), threading.Event()
+    client = Client(child("opened(); serve()"))
+    found: list[Any] = []
+
+    async def there() -> None:
+        async with client:
+            ready.set()
+            await asyncio.to_thread(done.wait)
+            found.append(await client.call("t"))
+
+    async def here() -> None:
+        loop_of_it = "the client was connected in another event loop"
+        with pytest.raises(ConfigError, match=rf"{loop_of_it}; close it there: asyncio\.run_coroutine_threadsafe"):
+            await client.close()
+        for use in (
+            client.connect,
+            lambda: client.call("t"),
+            lambda: client.notify("x"),
+            client.listen(tools=True).__aenter__,
+        ):
+            with pytest.raises(ConfigError, match=loop_of_it):
+                await use()
+
+    thread = threading.Thread(target=lambda: asyncio.run(there()))
+    thread.start()
+    ready.wait()
+    try:
+        asyncio.run(here())
+    finally:
+        done.set()
+        thread.join()
+    assert found == ["done"]
+
+
+@pytest.mark.parametrize("then", ["close", "connect"])
+def test_a_client_whose_loop_has_ended_is_let_go_of_and_can_be_used_in_another(then: str) -> None:
+    """Whoever forgets to close leaves no process behind the next time."""
+    client = Client(child("opened(); signal.signal(15, signal.SIG_IGN); serve(); wait()"))
+
+    async def forget_to_close() -> int:
+        await client.connect()
+        assert client._process is not None
+        return os.pidfd_open(client._process.pid)
+
+    async def later() -> str:
+        if then == "close":
+            await client.close()
+            await client.close()
+        async with client:
+            return await client.call("t")
+
+    forgotten = asyncio.run(forget_to_close())
+    assert asyncio.run(later()) == "done"
+    assert select.select([forgotten], [], [], 10)[0], "the process of the first loop still runs"
+    os.close(forgotten)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

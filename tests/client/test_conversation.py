@@ -12,7 +12,6 @@ from modelwire import Client, ConnectionLost, RequestTimeout, Server, ServerExit
 from modelwire.rules import restarts
 from tests.clock import Clock
 from tests.fake_server import (
-    HANDSHAKE,
     MODERN,
     REVISIONS,
     FakeServer,
@@ -533,87 +532,6 @@ async def test_a_list_that_is_cut_twice_fails() -> None:
         with pytest.raises(ConnectionLost, match="before tools/list was answered"):
             await listing
         assert comings.tried == 2
-
-
-# --------------------------------------------------------------------------------------------------- what is restored
-
-
-@pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_the_log_level_and_subscriptions_are_told_again(revision: str) -> None:
-    async with coming_back(revision) as (client, fake, comings):
-        await answered(client.set_log_level("error"), fake, "logging/setLevel", {})
-        for uri in ("a:1", "a:2", "a:3"):
-            await answered(client.subscribe(uri), fake, "resources/subscribe", {})
-        await answered(client.unsubscribe("a:2"), fake, "resources/unsubscribe", {})
-        await fake.hang_up()
-        fake = await comings.opened(revision)
-        told = [await fake.next() for _ in range(3)]
-        assert [(request["method"], request["params"]) for request in told] == [
-            ("logging/setLevel", {"level": "error"}),
-            ("resources/subscribe", {"uri": "a:1"}),
-            ("resources/subscribe", {"uri": "a:3"}),
-        ]
-        for request in told:
-            await fake.result(request, {})
-        await alive(client, fake)
-
-
-async def test_subscriptions_come_back_although_no_request_does() -> None:
-    """News come unasked: nobody would send the request that opens the connection."""
-    heard: list[Any] = []
-    async with coming_back(on_notification=lambda method, params: heard.append(params)) as (client, fake, comings):
-        await answered(client.subscribe("a:1"), fake, "resources/subscribe", {})
-        await fake.hang_up()
-        fake = await comings.opened("2025-11-25")
-        await fake.result(await fake.expect("resources/subscribe"), {})
-        await fake.notify("notifications/resources/updated", {"uri": "a:1"})
-        await Clock().turn()
-        assert heard == [{"uri": "a:1"}]
-
-
-async def test_the_log_level_of_per_request_revisions_goes_with_every_request_as_before() -> None:
-    async with coming_back(MODERN) as (client, fake, comings):
-        await client.set_log_level("error")
-        await fake.hang_up()
-        call = asyncio.create_task(client.call("t"))
-        fake = await comings.opened(MODERN)
-        request = await fake.expect("tools/call")
-        assert request["params"]["_meta"][f"{META}logLevel"] == "error"
-        await fake.result(request, text("x"))
-        await call
-
-
-async def test_what_cannot_be_told_again_is_logged_and_costs_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    async with coming_back() as (client, fake, comings):
-        await answered(client.subscribe("a:1"), fake, "resources/subscribe", {})
-        await fake.hang_up()
-        fake = await comings.opened("2025-11-25")
-        await fake.error(await fake.expect("resources/subscribe"), -32002, "no such resource")
-        await alive(client, fake)
-    assert "resources/subscribe could not be repeated over the new connection: no such resource" in caplog.text
-
-
-async def test_a_request_does_not_wait_for_what_is_told_again() -> None:
-    async with coming_back() as (client, fake, comings):
-        await answered(client.subscribe("a:1"), fake, "resources/subscribe", {})
-        await fake.hang_up()
-        call = asyncio.create_task(client.call("t"))
-        fake = await comings.opened("2025-11-25")
-        await fake.expect("resources/subscribe")
-        await fake.result(await fake.expect("tools/call"), text("x"))
-        assert await call == "x"
-
-
-async def test_after_a_close_nothing_but_the_log_level_is_told_again() -> None:
-    async with coming_back() as (client, fake, comings):
-        await answered(client.set_log_level("error"), fake, "logging/setLevel", {})
-        await answered(client.subscribe("a:1"), fake, "resources/subscribe", {})
-        await client.close()
-        connecting = asyncio.create_task(client.connect())
-        fake = await comings.opened("2025-11-25")
-        await connecting
-        await fake.result(await fake.expect("logging/setLevel"), {})
-        await alive(client, fake)
 
 
 # --------------------------------------------------------------------------------------------------- the era
