@@ -128,12 +128,13 @@ class Opener:
         if self._stray is not None and not self._stray.done():
             self._stray.set_result(error)
 
-    async def open(self, connection: Connection, timeout: float | None) -> Opened:
+    async def open(self, connection: Connection, timeout: float | None, until: float | None = None) -> Opened:
         """Open the conversation.
 
         Args:
             connection: The connection, being read already.
             timeout: Seconds that it may take.
+            until: The loop's time when they are over, where connecting has taken some of them.
 
         Raises:
             ConnectionFailed: No common revision, or the server refuses.
@@ -142,12 +143,12 @@ class Opener:
         """
         self._strays.clear()
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout) if until is None else asyncio.timeout_at(until):
                 return await self._open(connection)
         except TimeoutError:
             what = "initialize" if self.legacy else "server/discover"
             heard = [*self._strays[-3:], *connection.noticed(0)]
-            raise RequestTimeout(what, round(timeout or 0, 3), heard, "connect_timeout") from None
+            raise RequestTimeout(what, timeout or 0, heard, "connect_timeout") from None
 
     async def _open(self, connection: Connection) -> Opened:
         if self.legacy:

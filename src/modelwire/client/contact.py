@@ -82,7 +82,7 @@ class Contact:
         )
         self._reading = asyncio.create_task(self._read(link, stream))
         try:
-            opened = await opener.open(link.connection, None if until is None else until - self.loop.time())
+            opened = await opener.open(link.connection, timeout, until)
         except ConnectionLost as error:
             failed = await self._target.failed_to_serve()
             if failed is not None:
