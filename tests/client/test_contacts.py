@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import logging
 import os
 import select
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from modelwire import Client, ConfigError, ConnectionLost, Observer, RequestTimeout, Server, ServerExited
 from modelwire.client import contact, contacts
-from modelwire.transports import process
 from tests.clock import Clock
 from tests.fake_server import (
     HANDSHAKE,
@@ -30,48 +24,12 @@ from tests.fake_server import (
     fake_server,
     talking,
 )
+from tests.leftovers import nothing_left
 
 STUCK = 'opened(); signal.signal(signal.SIGTERM, signal.SIG_IGN); complain("stuck"); wait()'
 """Neither the end of its input nor SIGTERM ends it."""
 ONE_CALL = "opened(); request = read(); complain('called'); wait()"
 DIES_IN_CALL = "opened(); read(); complain('out of memory'); os._exit(7)"
-
-
-@pytest.fixture
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("DRAIN_SECONDS", "EOF_SECONDS", "TERM_SECONDS"):
-        monkeypatch.setattr(process, name, 0.05)
-    monkeypatch.setattr(contact, "FLUSH_SECONDS", 0.05)
-
-
-def open_files() -> set[str]:
-    return set(os.listdir("/proc/self/fd"))
-
-
-def children() -> set[str]:
-    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
-
-
-@asynccontextmanager
-async def nothing_left(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
-    """See that a block leaves no task, no open file, no process and no failure that nobody heard of."""
-    tasks, files, before = asyncio.all_tasks(), open_files(), children()
-    yield
-    await Clock().turn()
-    gc.collect()
-    await Clock().turn()
-    assert asyncio.all_tasks() - tasks == set()
-    assert open_files() - files == set()
-    assert children() - before == set()
-    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
-
-
-@pytest.fixture
-def quiet_loop() -> Iterator[None]:
-    """The loop's own complaints, of failures that nobody heard, are looked for in the log."""
-    logging.getLogger("asyncio").setLevel(logging.DEBUG)
-    yield
-    logging.getLogger("asyncio").setLevel(logging.NOTSET)
 
 
 # --------------------------------------------------------------------------------------------------- nothing is left

@@ -5,7 +5,7 @@
                                 ── any other error ─────────────▶ initialize on the same connection
                                 ── an error without an id ──────▶ initialize too; whichever answers first
                                 ── nothing for 5 s ─────────────▶ initialize too; whichever answers first
-                                ── the process ends ────────────▶ started again, initialize only
+                                ── it ends, or hangs up ────────▶ opened again, initialize only
 
 "The fallback MUST NOT be keyed to one specific error code" (2026-07-28, basic/transports/stdio). This module decides
 the era once, and nothing after it asks again. It opens no stream and starts no process.

@@ -106,7 +106,7 @@ class Contact:
             if self._released:
                 raise given_up from None
             raise ConnectionFailed(
-                f"{self._target} could not be reached within {timeout:g} s; pass connect_timeout= to wait longer"
+                f"{self._target.name} could not be reached within {timeout:g} s; pass connect_timeout= to wait longer"
             ) from None
         finally:
             self._dialling = None
@@ -123,7 +123,7 @@ class Contact:
         except ConnectionLost as error:
             why = error
         except Exception as error:
-            _log.exception("reading from %s failed", self._target)
+            _log.exception("reading from %s failed", self._target.name)
             why = ConnectionLost(f"reading failed: {error!r}")
         finally:  # whatever ended the reading, what waits for an answer must hear of it
             link.connection.end(why)
@@ -187,9 +187,9 @@ class Contact:
         try:
             await asyncio.wait_for(link.aclose(), CLOSE_SECONDS)
         except TimeoutError:
-            _log.warning("%s did not let itself be closed within %g s; it was left", self._target, CLOSE_SECONDS)
+            _log.warning("%s did not let itself be closed within %g s; it was left", self._target.name, CLOSE_SECONDS)
         except Exception:
-            _log.exception("closing the stream to %s failed", self._target)
+            _log.exception("closing the stream to %s failed", self._target.name)
         reading.cancel()
         await asyncio.wait([reading])
         await link.connection.settle_callbacks(CALLBACK_SECONDS, spared)

@@ -23,7 +23,6 @@ from modelwire.errors import (
     PeerError,
     ProtocolViolation,
     RequestTimeout,
-    ServerExited,
 )
 from modelwire.log import log as _log
 from modelwire.rpc.connection import Connection, lost
@@ -147,17 +146,17 @@ class Contacts:
         try:
             try:
                 return await self._attempt(timeout)
-            except ServerExited:
+            except ConnectionLost:
                 if not (self._opener.may_fall_back and self._may_try_again):
                     raise
-                # A server of the handshake era may end on a request that it does not know.
-                _log.info("%s ended on server/discover; starting it again for initialize", self._target)
+                # A server of the handshake era may end, or hang up, on a request that it does not know.
+                _log.info("%s ended on server/discover; opening it again for initialize", self._target.name)
                 self._opener.legacy = True
             except ConnectionFailed as error:
                 if not (remembered and self._reached and self._may_try_again):
                     raise
                 # "re-probing if the cached assumption later fails" (2026-07-28, basic/versioning)
-                _log.info("%s is no longer what it was (%s); finding out anew", self._target, error)
+                _log.info("%s is no longer what it was (%s); finding out anew", self._target.name, error)
                 self._opener.forget()
             await self._attempt(None if until is None else max(until - loop.time(), 1.0))
         except BaseException:
@@ -182,7 +181,7 @@ class Contacts:
         self._opener.remember(self._opened.revision)
         why, self._loss = self._loss, None
         if why is not None:
-            _log.info("%s was opened again", self._target)
+            _log.info("%s was opened again", self._target.name)
             self.on_reopened(why)
         self._start_restoring()
 
@@ -198,13 +197,16 @@ class Contacts:
         if self._closed or contact is not self.current or contact.opened is None:
             return
         self._note_loss()
+        name = self._target.name
         if not self._reconnect:
             self._hearing.lost(contact.ended)
         elif self._hearing.awaited:
-            _log.warning("the connection to %s was lost and is opened again: %s", self._target, contact.ended)
+            _log.warning("the connection to %s was lost and is opened again: %s", name, contact.ended)
             self._start_reopening()
         else:
-            _log.warning("the connection to %s was lost; a request opens it again: %s", self._target, contact.ended)
+            _log.warning(
+                "the connection to %s was lost; a request opens it again: %s", self._target.name, contact.ended
+            )
 
     def _note_loss(self) -> ConnectionLost:
         """Return why there is no connection, and remember that there was one."""
@@ -227,7 +229,7 @@ class Contacts:
                 await self._open_again()
         except Exception as error:
             if not self._closed:
-                _log.warning("%s could not be opened again: %s", self._target, error)
+                _log.warning("%s could not be opened again: %s", self._target.name, error)
             self._hearing.lost(error)
             raise
 
@@ -257,7 +259,7 @@ class Contacts:
                 await self._release()
                 if not (isinstance(error, ConnectionFailed) and self._target.elsewhere):
                     raise
-                _log.info("%s is not there yet: %s", self._target, error)
+                _log.info("%s is not there yet: %s", self._target.name, error)
 
     async def ready(self, method: str, what: str = "was not sent", *, began: float, until: float | None) -> Contact:
         """Return the open connection; one that was lost is waited for.

@@ -81,6 +81,14 @@ class Target:
         return getattr(self._target, "__name__", type(self._target).__name__)
 
     @property
+    def name(self) -> str:
+        """What to call it in the log: of a command only what it runs, since arguments may be secrets."""
+        if self.command is None:
+            return str(self)
+        shown = [self.command[0], *(word for word in self.command[1:2] if not word.startswith("-"))]
+        return " ".join(os.path.basename(word) or word for word in shown)
+
+    @property
     def can_restart(self) -> bool:
         """Whether a new stream can be opened after the first has ended."""
         return self.command is not None or hasattr(self._target, "dispatcher") or _opens(self._target)
