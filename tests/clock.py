@@ -6,13 +6,18 @@ import asyncio
 
 
 class Clock:
-    """Moves the time of the running event loop."""
+    """Moves the time of the running event loop.
 
-    def __init__(self) -> None:
+    Args:
+        frozen: Whether time passes only when the test says so.
+    """
+
+    def __init__(self, *, frozen: bool = False) -> None:
         loop = asyncio.get_running_loop()
         real = loop.time
+        began = real()
         self._ahead = 0.0
-        loop.time = lambda: real() + self._ahead  # type: ignore[method-assign]
+        loop.time = lambda: (began if frozen else real()) + self._ahead  # type: ignore[method-assign]
 
     async def advance(self, seconds: float) -> None:
         """Let time pass, and what was due happen."""

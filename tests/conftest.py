@@ -1,9 +1,10 @@
-"""What holds for every test: marks by folder, Hypothesis profiles, and no silent skip where CI=true."""
+"""What holds for every test: marks by folder, Hypothesis profiles, no silent skip where CI=true, fixtures of many."""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -74,3 +75,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(ROOT).parts[1] if item.path.is_relative_to(ROOT / "tests") else ""
         if folder in MARKED_FOLDERS:
             item.add_marker(folder)
+
+
+@pytest.fixture
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that does not end by itself is not waited for."""
+    from modelwire.client import contact
+    from modelwire.transports import process
+
+    for name in ("DRAIN_SECONDS", "EOF_SECONDS", "TERM_SECONDS"):
+        monkeypatch.setattr(process, name, 0.05)
+    monkeypatch.setattr(contact, "FLUSH_SECONDS", 0.05)
+
+
+@pytest.fixture
+def quiet_loop() -> Iterator[None]:
+    """The loop's own complaints, of failures that nobody heard, are looked for in the log."""
+    logging.getLogger("asyncio").setLevel(logging.DEBUG)
+    yield
+    logging.getLogger("asyncio").setLevel(logging.NOTSET)

@@ -226,6 +226,69 @@ async def talking(
             await client.close()
 
 
+class Comings:
+    """A target for a client that may lose its connection: whenever the client connects, there is another fake server.
+
+    Args:
+        own: Methods of the test's own.
+    """
+
+    def __init__(self, own: Iterable[str] = ()) -> None:
+        self._own = own
+        self._arrivals: asyncio.Queue[FakeServer] = asyncio.Queue()
+        self.fakes: list[FakeServer] = []
+        self.absent = False
+        """While set, there is nobody to connect to."""
+        self.tried = 0
+        """How often the client has tried to connect."""
+
+    async def __call__(self) -> Any:
+        self.tried += 1
+        if self.absent:
+            raise ConnectionRefusedError("nobody is there")
+        fake = FakeServer(self._own)
+        self.fakes.append(fake)
+        self._arrivals.put_nowait(fake)
+        return fake.stream
+
+    async def next(self) -> FakeServer:
+        """Return the server that the client has connected to."""
+        async with asyncio.timeout(PATIENCE):
+            return await self._arrivals.get()
+
+    async def opened(self, revision: str, capabilities: Any = None) -> FakeServer:
+        """Return the server that the client has connected to, once it has answered the opening."""
+        fake = await self.next()
+        await fake.open(revision, capabilities)
+        return fake
+
+
+@contextlib.asynccontextmanager
+async def coming_back(
+    revision: str = "2025-11-25", capabilities: Any = None, /, *, own: Iterable[str] = (), **options: Any
+) -> AsyncIterator[tuple[Client, FakeServer, Comings]]:
+    """A client that is connected to a fake server, and will find another one when it loses it.
+
+    Args:
+        revision: What the server speaks.
+        capabilities: What it declares; by default everything.
+        own: Methods of the test's own.
+        **options: For the client.
+    """
+    comings = Comings(own)
+    client = Client(comings, **options)
+    opening = asyncio.create_task(client.connect())
+    fake = await comings.opened(revision, capabilities)
+    await opening
+    try:
+        yield client, fake, comings
+    finally:
+        await client.close()
+        for each in comings.fakes:
+            await each.aclose()
+    assert [fault for each in comings.fakes for fault in each.faults] == []
+
+
 def text(words: str) -> dict[str, Any]:
     """Return a tool's result of one text."""
     return {"content": [{"type": "text", "text": words}]}

@@ -13,7 +13,7 @@ from modelwire.version import __version__
 
 if TYPE_CHECKING:
     from modelwire.client.client import Client
-    from modelwire.client.listening import PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
+    from modelwire.client.listening import Missed, PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
     from modelwire.errors import (
         ConfigError,
         ConnectionFailed,
@@ -61,6 +61,7 @@ __all__ = [
     "InvalidParams",
     "LocalError",
     "MethodNotFound",
+    "Missed",
     "MissingCapability",
     "ModelwireError",
     "Name",
@@ -97,6 +98,7 @@ _ELSEWHERE = {
     "EmbeddedResource": "modelwire.server.media",
     "Header": "modelwire.server.annotations",
     "Image": "modelwire.server.media",
+    "Missed": "modelwire.client.listening",
     "Name": "modelwire.server.annotations",
     "Observer": "modelwire.rpc.observer",
     "PromptsChanged": "modelwire.client.listening",

@@ -159,16 +159,31 @@ class RequestTimeout(LocalError):
         seconds: How long was waited.
         heard: What arrived meanwhile, one clause each.
         setting: The parameter that was the limit.
+        process: The state of the server's process, one clause; empty where there is none.
+        stderr: The end of what it wrote to stderr.
     """
 
-    def __init__(self, method: str, seconds: float, heard: Sequence[str] = (), setting: str = "timeout") -> None:
+    def __init__(
+        self,
+        method: str,
+        seconds: float,
+        heard: Sequence[str] = (),
+        setting: str = "timeout",
+        *,
+        process: str = "",
+        stderr: str = "",
+    ) -> None:
         text = f"no answer to {method} within {seconds:g} s"
         text += f"; meanwhile: {'; '.join(heard)}" if heard else "; nothing was heard meanwhile"
-        super().__init__(f"{text}. Pass {setting}= to wait longer.")
+        text += f"; {process}" if process else ""
+        tail = _last_lines(stderr, 5)
+        super().__init__(f"{text}. Pass {setting}= to wait longer." + (f"\n  stderr: {tail}" if tail else ""))
         self.method = method
         self.seconds = seconds
         self.heard = list(heard)
         self.setting = setting
+        self.process = process
+        self.stderr = stderr
 
 
 class RequestCancelled(LocalError):
@@ -212,10 +227,10 @@ class ServerExited(ConnectionLost):
         return ServerExited(f"{what}: {self._message}", exit_code=self.exit_code, stderr=self.stderr)
 
 
-def _last_lines(stderr: str) -> str:
+def _last_lines(stderr: str, most: int = 20) -> str:
     lines = stderr.strip().splitlines()
-    kept = [line[:300] for line in lines[-20:]]
-    return "\n".join([f"({len(lines) - 20} lines before) ...", *kept] if len(lines) > 20 else kept)
+    kept = [line[:300] for line in lines[-most:]]
+    return "\n".join([f"({len(lines) - most} lines before) ...", *kept] if len(lines) > most else kept)
 
 
 class ProtocolViolation(LocalError):

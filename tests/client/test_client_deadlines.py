@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from modelwire import (
-    RequestTimeout,
-)
+from modelwire import Client, ConnectionFailed, ConnectionLost, RequestTimeout, ServerExited
 from tests.clock import Clock
-from tests.fake_server import REVISIONS, alive, talking, text
+from tests.fake_server import HANDSHAKE, REVISIONS, alive, child, fake_server, talking, text
 
 # --------------------------------------------------------------------------------------------------- deadlines
 
@@ -165,6 +164,193 @@ async def test_fifty_abandoned_calls_leave_nothing_that_waits() -> None:
         told = [await fake.expect("notifications/cancelled") for _ in calls]
         assert {note["params"]["requestId"] for note in told} == {request["id"] for request in requests}
         await alive(client, fake)
+
+
+# --------------------------------------------------------------------------------------------------- each its own
+
+
+EACH: dict[str, Callable[[Client], Any]] = {
+    "set_log_level": lambda client: client.set_log_level("info", timeout=5),
+    "subscribe": lambda client: client.subscribe("a:b", timeout=5),
+    "unsubscribe": lambda client: client.unsubscribe("a:b", timeout=5),
+    "ping": lambda client: client.ping(timeout=5),
+    "list_tools": lambda client: client.list_tools(timeout=5),
+    "listen": lambda client: client.listen(uris=["a:b"], timeout=5).__aenter__(),
+}
+
+
+@pytest.mark.parametrize("ask", EACH.values(), ids=EACH)
+async def test_every_request_takes_a_deadline_of_its_own(ask: Callable[[Client], Any]) -> None:
+    clock = Clock()
+    async with talking() as (client, fake):
+        asking = asyncio.ensure_future(ask(client))
+        await fake.next()
+        await clock.advance(4)
+        assert not asking.done()
+        await clock.advance(2)
+        with pytest.raises(RequestTimeout, match="within 5 s"):
+            await asking
+
+
+async def test_connecting_takes_a_deadline_of_its_own() -> None:
+    clock = Clock()
+    async with fake_server() as fake:
+        connecting = asyncio.create_task(Client(fake.stream).connect(timeout=7))
+        await fake.next()
+        await clock.advance(4)
+        assert not connecting.done()
+        await clock.advance(4)
+        with pytest.raises(RequestTimeout, match=r"within 7 s.*Pass connect_timeout= to wait longer"):
+            await connecting
+
+
+async def test_the_opening_of_a_stream_counts_towards_the_deadline_of_connecting() -> None:
+    clock = Clock()
+    async with fake_server() as fake:
+
+        async def slowly() -> Any:
+            await asyncio.sleep(20)
+            return fake.stream
+
+        connecting = asyncio.create_task(Client(slowly, probe_wait=1000).connect())
+        await clock.advance(21)
+        await fake.next()
+        assert not connecting.done()
+        await clock.advance(10)
+        with pytest.raises(RequestTimeout, match="no answer to server/discover within 30 s"):
+            await connecting
+
+
+async def test_a_stream_that_does_not_open_is_given_up() -> None:
+    clock = Clock()
+
+    async def never() -> Any:
+        await asyncio.sleep(10_000)
+
+    connecting = asyncio.create_task(Client(never).connect())
+    await clock.advance(31)
+    with pytest.raises(ConnectionFailed, match="never could not be reached within 30 s; pass connect_timeout="):
+        await connecting
+
+
+async def test_closing_while_a_stream_does_not_open_ends_the_opening() -> None:
+    async def never() -> Any:
+        await asyncio.sleep(10_000)
+
+    client = Client(never)
+    connecting = asyncio.create_task(client.connect())
+    await Clock().turn()
+    await client.close()
+    with pytest.raises(ConnectionLost, match="the client was closed while the conversation was being opened"):
+        await connecting
+
+
+# --------------------------------------------------------------------------------------------------- who keeps whom
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_no_deadline_passes_while_the_server_waits_for_our_user(revision: str) -> None:
+    clock = Clock()
+    thought = asyncio.Event()
+
+    async def think(params: Any) -> Any:
+        await thought.wait()
+        return {"roots": []}
+
+    async with talking(revision, handlers={"roots/list": think}) as (client, fake):
+        call = asyncio.create_task(client.call("t", max_timeout=60))
+        request = await fake.expect("tools/call")
+        await clock.advance(50)
+        await fake.send({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
+        await clock.turn()
+        await clock.advance(1000)
+        assert not call.done()
+        thought.set()
+        assert (await fake.next())["id"] == "q"
+        await clock.advance(9)
+        assert not call.done()
+        await fake.result(request, text("well thought"))
+        assert await call == "well thought"
+
+
+async def test_what_is_left_of_the_time_goes_on_once_the_server_has_its_answer() -> None:
+    clock = Clock()
+    thought = asyncio.Event()
+
+    async def think(params: Any) -> Any:
+        await thought.wait()
+        raise ZeroDivisionError
+
+    async with talking(handlers={"roots/list": think}) as (client, fake):
+        call = asyncio.create_task(client.call("t"))
+        await fake.expect("tools/call")
+        await clock.advance(50)
+        await fake.send({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
+        await clock.advance(1000)
+        thought.set()
+        assert "error" in await fake.next()
+        await clock.advance(11)
+        with pytest.raises(RequestTimeout, match="within 60 s"):
+            await call
+
+
+async def test_a_ping_of_the_server_gives_it_no_more_time() -> None:
+    clock = Clock()
+    async with talking() as (client, fake):
+        call = asyncio.create_task(client.call("t"))
+        await fake.expect("tools/call")
+        await clock.advance(50)
+        await fake.ask(1, "ping")
+        await clock.advance(11)
+        with pytest.raises(RequestTimeout, match="within 60 s"):
+            await call
+
+
+# --------------------------------------------------------------------------------------------------- what is told
+
+
+async def late(script: str, sign: str) -> str:
+    """Return what people read when a server of this script does not answer a call, once it has said the sign."""
+    clock = Clock()
+    said = asyncio.Event()
+    command = child("opened(); request = read(); " + script)
+
+    def hear(line: str) -> None:
+        if line == sign:
+            said.set()
+
+    async with Client(command, revision="2025-11-25", stderr=hear) as client:
+        call = asyncio.create_task(client.call("t"))
+        await said.wait()
+        await clock.turn()
+        await clock.advance(61)
+        with pytest.raises(RequestTimeout) as raised:
+            await call
+    return str(raised.value)
+
+
+async def test_a_late_error_says_that_the_process_runs_and_what_it_wrote_last() -> None:
+    words = await late(
+        "complain('\\n'.join(f'line {n}' for n in range(10))); complain('waiting for a lock'); read(); read()",
+        "waiting for a lock",
+    )
+    assert "no answer to tools/call within 60 s; nothing was heard meanwhile; the server's process is running" in words
+    assert words.endswith("\n  stderr: (6 lines before) ...\nline 6\nline 7\nline 8\nline 9\nwaiting for a lock")
+
+
+async def test_a_late_error_shows_the_beginning_of_a_line_that_was_never_ended() -> None:
+    words = await late(
+        """write(b'{"jsonrpc":"2.0","id":'); time.sleep(0.05); complain("half way"); read(); read()""", "half way"
+    )
+    assert """meanwhile: the beginning of a line, '{"jsonrpc":"2.0","id":', without its end; the server's""" in words
+
+
+async def test_a_late_error_tells_of_a_process_that_has_ended_and_left_its_stdout_to_another() -> None:
+    """A wrapper that ends before the server it started is the usual case; then the stream ends with it."""
+    script = "import subprocess; subprocess.Popen(['sleep', '100']); os._exit(4)"
+    async with Client(child("opened(); request = read(); " + script), reconnect=False) as client:
+        with pytest.raises(ServerExited, match="code 4"):
+            await client.call("t")
 
 
 # --------------------------------------------------------------------------------------------------- progress

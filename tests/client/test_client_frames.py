@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from typing import Any
 
 import pytest
@@ -221,3 +222,36 @@ async def test_a_request_of_the_servers_that_it_cancels_is_not_answered() -> Non
         await cancelled.wait()
         await alive(client, fake)
         assert fake.unread == []
+
+
+# --------------------------------------------------------------------------------------------------- said once
+
+
+FLOODS: dict[str, tuple[bytes, str]] = {
+    "noise": (b"[INFO] still here", "a frame was dropped"),
+    "answers to nobody": (b'{"jsonrpc":"2.0","id":4711,"result":{}}', "no such request was sent"),
+    "errors that name no request": (b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"?"}}', "no request"),
+    "progress that says nothing": (b'{"jsonrpc":"2.0","method":"notifications/progress","params":{}}', "progress"),
+}
+
+
+@pytest.mark.parametrize(("frame", "words"), FLOODS.values(), ids=FLOODS)
+async def test_what_a_server_does_wrong_again_and_again_is_said_once_in_the_log(
+    frame: bytes, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with talking() as (client, fake):
+        for _ in range(100):
+            await fake.send(frame)
+        await alive(client, fake)
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(warnings) == 1
+    assert words in warnings[0]
+    assert "more of this kind is logged for debugging only" in warnings[0]
+
+
+async def test_different_mistakes_are_said_each(caplog: pytest.LogCaptureFixture) -> None:
+    async with talking() as (client, fake):
+        for frame, _ in FLOODS.values():
+            await fake.send(frame)
+        await alive(client, fake)
+    assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == len(FLOODS)

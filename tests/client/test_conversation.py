@@ -1,587 +1,680 @@
-"""Opening and closing: from any task, in any order, twice; and nothing is left afterwards."""
+"""A connection that is lost comes back by itself: once, soon, within bounds, and nothing runs twice unasked."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
-import logging
-import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from modelwire import Client, ConnectionLost, Observer, RequestTimeout, Server, ServerExited
-from modelwire.client import conversation
-from modelwire.transports import process
+from modelwire import Client, ConnectionLost, RequestTimeout, Server, ServerExited
+from modelwire.rules import restarts
 from tests.clock import Clock
-from tests.fake_server import HANDSHAKE, MODERN, REVISIONS, FakeServer, child, fake_server, talking
+from tests.fake_server import (
+    MODERN,
+    REVISIONS,
+    FakeServer,
+    alive,
+    answered,
+    child,
+    coming_back,
+    talking,
+    text,
+)
 
-STUCK = 'opened(); signal.signal(signal.SIGTERM, signal.SIG_IGN); complain("stuck"); wait()'
-"""Neither the end of its input nor SIGTERM ends it."""
-ONE_CALL = "opened(); request = read(); complain('called'); wait()"
-DIES_IN_CALL = "opened(); read(); complain('out of memory'); os._exit(7)"
+META = "io.modelcontextprotocol/"
+TOOL = {"name": "t", "inputSchema": {"type": "object"}}
+READ = {"contents": [{"uri": "a:b", "text": "x"}], "ttlMs": 0, "cacheScope": "private"}
+DISCOVERED = {"supportedVersions": [MODERN], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"}
 
-
-@pytest.fixture
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("DRAIN_SECONDS", "EOF_SECONDS", "TERM_SECONDS"):
-        monkeypatch.setattr(process, name, 0.05)
-    monkeypatch.setattr(conversation, "FLUSH_SECONDS", 0.05)
-
-
-def open_files() -> set[str]:
-    return set(os.listdir("/proc/self/fd"))
-
-
-def children() -> set[str]:
-    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
-
-
-@asynccontextmanager
-async def nothing_left(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
-    """See that a block leaves no task, no open file, no process and no failure that nobody heard of."""
-    tasks, files, before = asyncio.all_tasks(), open_files(), children()
-    yield
-    await Clock().turn()
-    gc.collect()
-    await Clock().turn()
-    assert asyncio.all_tasks() - tasks == set()
-    assert open_files() - files == set()
-    assert children() - before == set()
-    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
-
-
-@pytest.fixture
-def quiet_loop() -> Iterator[None]:
-    """The loop's own complaints, of failures that nobody heard, are looked for in the log."""
-    logging.getLogger("asyncio").setLevel(logging.DEBUG)
-    yield
-    logging.getLogger("asyncio").setLevel(logging.NOTSET)
-
-
-# --------------------------------------------------------------------------------------------------- nothing is left
-
-
-@pytest.mark.usefixtures("quiet_loop")
-@pytest.mark.parametrize("revision", REVISIONS)
-async def test_an_ordinary_conversation_in_memory_leaves_nothing(
-    revision: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    server = Server("here")
-    server.add_tool(lambda: "hi", name="greet")
-    async with nothing_left(caplog), Client(server, revision=revision) as client:
-        assert await client.call("greet") == "hi"
-        async with client.listen(tools=True):
-            server.add_tool(lambda: "ho", name="other")
-
-
-@pytest.mark.usefixtures("quiet_loop")
-async def test_an_ordinary_conversation_with_a_process_leaves_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    async with nothing_left(caplog):
-        async with Client(child("opened(); serve()")) as client:
-            assert await client.call("x") == "done"
-        assert client.exit_code == 0
-
-
-FAILED_STARTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "exits": ("sys.exit(1)", {}),
-    "exits after the probe": ("read(); sys.exit(1)", {}),
-    "answers garbage": ("request = read(); result(request); read(); wait()", {"connect_timeout": 0.4}),
-    "refuses": ("\nwhile (request := read()) is not None: error(request)", {}),
-    "says nothing": ("wait()", {"connect_timeout": 0.3, "probe_wait": 0.05}),
-    "closes its output": ("os.close(1); wait()", {"revision": MODERN}),
-    "closes its input": ("os.close(0); wait()", {"revision": MODERN, "connect_timeout": 0.5}),
+Ask = Callable[[Client], Any]
+WITHOUT_EFFECTS: dict[str, tuple[Ask, Any]] = {
+    "tools/list": (lambda client: client.list_tools(), {"tools": []}),
+    "resources/list": (lambda client: client.list_resources(), {"resources": []}),
+    "resources/templates/list": (lambda client: client.list_resource_templates(), {"resourceTemplates": []}),
+    "prompts/list": (lambda client: client.list_prompts(), {"prompts": []}),
+    "resources/read": (lambda client: client.read_resource("a:b"), READ),
+    "prompts/get": (lambda client: client.get_prompt("p"), {"messages": []}),
+    "completion/complete": (lambda client: client.complete("p", "a"), {"completion": {"values": []}}),
 }
 
 
-@pytest.mark.usefixtures("quiet_loop", "short_waits")
-@pytest.mark.parametrize(("script", "options"), FAILED_STARTS.values(), ids=FAILED_STARTS)
-async def test_a_failed_start_leaves_nothing(
-    script: str, options: dict[str, Any], caplog: pytest.LogCaptureFixture
+def kept(revision: str, result: Any) -> Any:
+    """Return a list's result as the revision wants it."""
+    return {**result, "ttlMs": 0, "cacheScope": "private"} if revision == MODERN else result
+
+
+async def list_tools(client: Client, fake: FakeServer, **annotations: bool) -> None:
+    result = kept(str(client.revision), {"tools": [{**TOOL, "annotations": annotations} if annotations else TOOL]})
+    await answered(client.list_tools(), fake, "tools/list", result)
+
+
+# --------------------------------------------------------------------------------------------------- between requests
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_a_connection_lost_between_requests_is_opened_again_by_the_next_one(
+    revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with nothing_left(caplog):
-        client = Client(child(script), **options)
-        with pytest.raises(Exception, match="."):
-            await client.connect()
+    reasons: list[ConnectionLost] = []
+    async with coming_back(revision, on_reconnect=reasons.append) as (client, fake, comings):
+        await fake.hang_up()
+        await Clock().turn()
         assert not client.connected
-        assert client.exit_code is not None
+        assert comings.tried == 1, "nobody needs it yet"
+        assert "was lost; a request opens it again: the server closed the connection" in caplog.text
+        call = asyncio.create_task(client.call("t"))
+        fake = await comings.opened(revision)
+        await fake.result(await fake.expect("tools/call"), text("back"))
+        assert await call == "back"
+        assert client.connected
+        assert [str(why) for why in reasons] == ["the server closed the connection"]
 
 
-@pytest.mark.usefixtures("quiet_loop", "short_waits")
-@pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8])
-async def test_a_start_that_is_cancelled_leaves_nothing(turns: int, caplog: pytest.LogCaptureFixture) -> None:
-    async with nothing_left(caplog):
-        client = Client(child("wait()"))
-        opening = asyncio.create_task(client.connect())
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        opening.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await opening
-        assert not client.connected
+async def test_everything_that_waits_shares_one_opening() -> None:
+    async with coming_back() as (client, fake, comings):
+        await fake.hang_up()
+        calls = [asyncio.create_task(client.call("t")) for _ in range(20)]
+        connecting = [asyncio.create_task(client.connect()) for _ in range(3)]
+        fake = await comings.opened("2025-11-25")
+        for _ in calls:
+            await fake.result(await fake.expect("tools/call"), text("x"))
+        assert await asyncio.gather(*calls) == ["x"] * 20
+        await asyncio.gather(*connecting)
+        assert comings.tried == 2
 
 
-@pytest.mark.usefixtures("quiet_loop", "short_waits")
-async def test_a_start_that_is_cancelled_again_while_it_cleans_up_leaves_nothing(
+async def test_a_notification_opens_it_again_too() -> None:
+    async with coming_back(own=["acme/x"]) as (client, fake, comings):
+        await fake.hang_up()
+        await Clock().turn()
+        telling = asyncio.create_task(client.notify("acme/x"))
+        await (await comings.opened("2025-11-25")).expect("acme/x")
+        await telling
+
+
+async def test_an_async_on_reconnect_may_use_the_client_and_one_that_fails_costs_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with nothing_left(caplog):
-        client = Client(child(STUCK))
-        opening = asyncio.create_task(client.connect())
+    said: list[str] = []
+
+    async def tell(why: ConnectionLost) -> None:
+        said.append(await clients[0].call("inner"))
+        raise ZeroDivisionError
+
+    clients: list[Client] = []
+    async with coming_back(on_reconnect=tell) as (client, fake, comings):
+        clients.append(client)
+        await fake.hang_up()
+        outer = asyncio.create_task(client.call("outer"))
+        fake = await comings.opened("2025-11-25")
+        for _ in range(2):
+            request = await fake.expect("tools/call")
+            await fake.result(request, text(request["params"]["name"]))
+        assert await outer == "outer"
         await Clock().turn()
-        for _ in range(3):
-            opening.cancel()
+    assert said == ["inner"]
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_a_server_in_this_process_comes_back_too() -> None:
+    server = Server("here")
+    server.add_tool(lambda: "hi", name="greet")
+    async with Client(server, revision="2025-11-25") as client:
+        await client.notify("exit")
+        while client.connected:
             await asyncio.sleep(0)
-        with pytest.raises(asyncio.CancelledError):
-            await opening
-        await client.close()
+        assert await client.call("greet") == "hi"
 
 
-@pytest.mark.usefixtures("quiet_loop")
-async def test_a_deadline_of_the_callers_own_around_the_start_leaves_nothing(
-    short_waits: None, caplog: pytest.LogCaptureFixture
+async def test_a_stream_of_the_users_own_is_not_opened_again() -> None:
+    async with talking() as (client, fake):
+        await fake.hang_up()
+        await Clock().turn()
+        with pytest.raises(ConnectionLost, match="tools/call was not sent: the server closed the connection"):
+            await client.call("t")
+
+
+# --------------------------------------------------------------------------------------------------- in flight
+
+
+@pytest.mark.parametrize("method", WITHOUT_EFFECTS)
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", MODERN])
+async def test_a_request_without_effects_is_sent_again(revision: str, method: str) -> None:
+    ask, result = WITHOUT_EFFECTS[method]
+    async with coming_back(revision) as (client, fake, comings):
+        asking = asyncio.create_task(ask(client))
+        first = await fake.expect(method)
+        await fake.hang_up()
+        fake = await comings.opened(revision)
+        again = await fake.expect(method)
+        assert again["params"] == first["params"] if "params" in first else "params" not in again
+        await fake.result(again, kept(revision, result) if method.endswith("list") else result)
+        await asking
+        await alive(client, fake)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_a_ping_is_sent_again(revision: str) -> None:
+    async with coming_back(revision) as (client, fake, comings):
+        pinging = asyncio.create_task(client.ping())
+        await fake.next()
+        await fake.hang_up()
+        fake = await comings.opened(revision)
+        await fake.result(await fake.next(), DISCOVERED if revision == MODERN else {})
+        await pinging
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_a_call_that_may_have_run_fails_at_once_and_says_so(revision: str) -> None:
+    async with coming_back(revision) as (client, fake, comings):
+        calls = [
+            asyncio.create_task(client.call("t")),
+            asyncio.create_task(client.request("tools/call", {"name": "t"})),
+        ]
+        for _ in calls:
+            await fake.expect("tools/call")
+        await fake.hang_up()
+        for call in calls:
+            with pytest.raises(ConnectionLost, match="tools/call was answered; it may have run or not, and was not"):
+                await call
+        assert comings.tried == 1
+        call = asyncio.create_task(client.call("t"))
+        fake = await comings.opened(revision)
+        await fake.result(await fake.expect("tools/call"), text("next"))
+        assert await call == "next"
+        assert fake.methods.count("tools/call") == 1
+
+
+async def test_what_is_in_no_revision_counts_as_having_effects() -> None:
+    async with coming_back(own=["acme/do"]) as (client, fake, _):
+        call = asyncio.create_task(client.request("acme/do"))
+        await fake.expect("acme/do")
+        await fake.hang_up()
+        with pytest.raises(ConnectionLost, match="acme/do was answered; it may have run or not"):
+            await call
+
+
+HINTS: list[tuple[dict[str, bool], bool]] = [
+    ({"readOnlyHint": True}, True),
+    ({"idempotentHint": True}, True),
+    ({"idempotentHint": True, "destructiveHint": True}, True),
+    ({"readOnlyHint": False}, False),
+    ({"destructiveHint": False}, False),
+    ({"openWorldHint": False}, False),
+    ({}, False),
+]
+
+
+@pytest.mark.parametrize(("hints", "again"), HINTS, ids=str)
+@pytest.mark.parametrize("revision", ["2025-03-26", MODERN])
+async def test_a_tool_that_the_list_has_shown_as_harmless_is_called_again(
+    revision: str, hints: dict[str, bool], again: bool
 ) -> None:
-    async with nothing_left(caplog):
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(Client(child("wait()")).connect(), 0.1)
+    async with coming_back(revision) as (client, fake, comings):
+        await list_tools(client, fake, **hints)
+        call = asyncio.create_task(client.call("t"))
+        raw = asyncio.create_task(client.request("tools/call", {"name": "t"}))
+        other = asyncio.create_task(client.call("other"))
+        for _ in range(3):
+            await fake.expect("tools/call")
+        await fake.hang_up()
+        with pytest.raises(ConnectionLost, match="may have run"):
+            await other
+        if not again:
+            for lost in (call, raw):
+                with pytest.raises(ConnectionLost, match="may have run"):
+                    await lost
+            return
+        fake = await comings.opened(revision)
+        for _ in range(2):
+            request = await fake.expect("tools/call")
+            assert request["params"]["name"] == "t"
+            await fake.result(request, text("again"))
+        assert await call == "again"
+        assert (await raw)["content"] == text("again")["content"]
+
+
+async def test_a_tool_that_was_never_listed_is_not_called_again_whatever_it_is() -> None:
+    async with coming_back() as (client, fake, _):
+        call = asyncio.create_task(client.call("t"))
+        await fake.expect("tools/call")
+        await fake.hang_up()
+        with pytest.raises(ConnectionLost, match="may have run"):
+            await call
+
+
+async def test_lists_of_the_server_that_is_gone_are_forgotten() -> None:
+    """The one that is there now may have other tools, or others of the same name."""
+    async with coming_back() as (client, fake, comings):
+        await list_tools(client, fake, readOnlyHint=True)
+        await answered(client.list_resources(), fake, "resources/list", {"resources": []})
+        await fake.hang_up()
+        call = asyncio.create_task(client.call("t"))
+        fake = await comings.opened("2025-11-25")
+        await fake.expect("tools/call")
+        assert (client.tools, client.resources) == (None, None)
+        await fake.hang_up()
+        with pytest.raises(ConnectionLost, match="may have run"):
+            await call
+
+
+async def test_what_was_never_written_is_sent_even_if_it_has_effects() -> None:
+    """The server is gone, and the client has not noticed yet: nobody has taken the call."""
+    async with coming_back() as (client, fake, comings):
+        await fake.hang_up()
+        call = asyncio.create_task(client.call("t"))
+        fake = await comings.opened("2025-11-25")
+        await fake.result(await fake.expect("tools/call"), text("once"))
+        assert await call == "once"
+
+
+async def test_a_request_that_is_lost_twice_is_not_sent_a_third_time() -> None:
+    async with coming_back() as (client, fake, comings):
+        asking = asyncio.create_task(client.list_tools())
+        await fake.expect("tools/list")
+        await fake.hang_up()
+        fake = await comings.opened("2025-11-25")
+        await fake.expect("tools/list")
+        await fake.hang_up()
+        with pytest.raises(ConnectionLost, match="the connection ended twice before tools/list was answered"):
+            await asking
+        assert comings.tried == 2
+
+
+async def test_progress_goes_on_under_the_new_token() -> None:
+    told: list[float] = []
+    async with coming_back() as (client, fake, comings):
+        await list_tools(client, fake, idempotentHint=True)
+        call = asyncio.create_task(client.call("t", on_progress=lambda done, *more: told.append(done)))
+        await fake.progress(await fake.expect("tools/call"), 1)
+        await fake.hang_up()
+        fake = await comings.opened("2025-11-25")
+        request = await fake.expect("tools/call")
+        await fake.progress(request, 0.5)
+        await fake.result(request, text("x"))
+        await call
+        assert told == [1, 0.5]
+
+
+async def test_answers_of_the_lost_connection_never_reach_the_new_one() -> None:
+    """The ids are the same on both."""
+    async with coming_back() as (client, fake, comings):
+        call = asyncio.create_task(client.call("t"))
+        old = await fake.expect("tools/call")
+        await fake.send(b'{"jsonrpc":"2.0","id":%d,' % old["id"])
+        await fake.hang_up()
+        with pytest.raises(ConnectionLost):
+            await call
+        calls = [asyncio.create_task(client.call("t")) for _ in range(old["id"] + 1)]
+        fake = await comings.opened("2025-11-25")
+        requests = [await fake.expect("tools/call") for _ in calls]
+        assert old["id"] in {request["id"] for request in requests}
+        for request in requests:
+            await fake.result(request, text("new"))
+        assert set(await asyncio.gather(*calls)) == {"new"}
+
+
+# --------------------------------------------------------------------------------------------------- deadlines
+
+
+async def test_the_deadline_of_a_request_that_is_sent_again_is_its_own() -> None:
+    clock = Clock()
+    async with coming_back() as (client, fake, comings):
+        asking = asyncio.create_task(client.list_tools())
+        await fake.expect("tools/list")
+        await clock.advance(40)
+        await fake.hang_up()
+        fake = await comings.opened("2025-11-25")
+        await fake.expect("tools/list")
+        await clock.advance(19)
+        assert not asking.done()
+        await clock.advance(2)
+        with pytest.raises(RequestTimeout, match="no answer to tools/list within 60 s"):
+            await asking
+        await fake.expect("notifications/cancelled")
+
+
+async def test_the_opening_counts_towards_the_deadline_and_is_told() -> None:
+    clock = Clock()
+    async with coming_back() as (client, fake, comings):
+        asking = asyncio.create_task(client.list_tools(timeout=20))
+        await fake.expect("tools/list")
+        await fake.hang_up()
+        slow = await comings.next()
+        await clock.advance(21)
+        with pytest.raises(RequestTimeout, match=r"no answer to tools/list within 2\d\.\d+ s.*is being opened again"):
+            await asking
+        await slow.open("2025-11-25")
+        await alive(client, slow)
+
+
+async def test_a_request_that_waits_for_the_opening_has_its_deadline_from_the_beginning() -> None:
+    clock = Clock()
+    async with coming_back() as (client, fake, comings):
+        await fake.hang_up()
+        await clock.turn()
+        call = asyncio.create_task(client.call("t"))
+        fake = await comings.next()
+        await clock.advance(20)
+        await fake.open("2025-11-25")
+        await fake.expect("tools/call")
+        await clock.advance(39)
+        assert not call.done()
+        await clock.advance(2)
+        with pytest.raises(RequestTimeout, match="within 60 s"):
+            await call
+
+
+async def test_an_opening_has_the_deadline_of_the_client() -> None:
+    clock = Clock()
+    async with coming_back(connect_timeout=10, timeout=None) as (client, fake, comings):
+        await fake.hang_up()
+        await clock.turn()
+        call = asyncio.create_task(client.call("t"))
+        await comings.next()
+        await clock.advance(11)
+        with pytest.raises(ConnectionLost, match=r"tools/call was not sent.*could not be opened again.*within 10 s"):
+            await call
+
+
+async def test_a_caller_that_gives_up_stops_the_opening_for_nobody_else() -> None:
+    async with coming_back() as (client, fake, comings):
+        await fake.hang_up()
+        await Clock().turn()
+        one, other = (asyncio.create_task(client.call("t", {"n": n})) for n in range(2))
+        fake = await comings.next()
+        one.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await one
+        await fake.open("2025-11-25")
+        request = await fake.expect("tools/call")
+        assert request["params"]["arguments"] == {"n": 1}
+        await fake.result(request, text("x"))
+        assert await other == "x"
+
+
+# --------------------------------------------------------------------------------------------------- bounds
+
+
+async def test_a_server_that_is_away_for_a_moment_is_tried_again_later_and_later() -> None:
+    clock = Clock(frozen=True)
+    async with coming_back() as (client, fake, comings):
+        comings.absent = True
+        await fake.hang_up()
+        call = asyncio.create_task(client.call("t"))
+        for _ in range(3):
+            await clock.turn()
+        for number, delay in enumerate(restarts.DELAYS[1:-1], start=2):
+            assert comings.tried == number
+            await clock.advance(delay * 0.9)
+            assert comings.tried == number
+            await clock.advance(delay * 0.2)
+        comings.absent = False
+        await clock.advance(restarts.DELAYS[-1])
+        fake = await comings.opened("2025-11-25")
+        await fake.result(await fake.expect("tools/call"), text("patience"))
+        assert await call == "patience"
+
+
+async def test_a_server_that_does_not_come_back_is_given_up_for_everybody_who_waits() -> None:
+    clock = Clock()
+    async with coming_back() as (client, fake, comings):
+        comings.absent = True
+        await fake.hang_up()
+        calls = [asyncio.create_task(client.call("t")), asyncio.create_task(client.list_tools())]
+        for delay in restarts.DELAYS:
+            await clock.advance(delay)
+        for call in calls:
+            with pytest.raises(ConnectionLost, match=r"lost 5 times within 60 s.*client\.connect\(\) opens it at once"):
+                await call
+        tried = comings.tried
+        with pytest.raises(ConnectionLost, match="tools/call was not sent"):
+            await client.call("t")
+        assert comings.tried == tried, "it is left alone"
+
+
+async def test_a_connection_that_is_lost_again_and_again_is_left_alone_for_a_while() -> None:
+    clock = Clock()
+    async with coming_back() as (client, fake, comings):
+        for delay in restarts.DELAYS:
+            await fake.hang_up()
+            call = asyncio.create_task(client.call("t"))
+            await clock.advance(delay)
+            fake = await comings.opened("2025-11-25")
+            await fake.result(await fake.expect("tools/call"), text("x"))
+            await call
+        await fake.hang_up()
+        await clock.turn()
+        with pytest.raises(ConnectionLost, match="lost 5 times within 60 s"):
+            await client.call("t")
+        await clock.advance(restarts.WINDOW)
+        call = asyncio.create_task(client.call("t"))
+        fake = await comings.opened("2025-11-25")
+        await fake.result(await fake.expect("tools/call"), text("forgiven"))
+        assert await call == "forgiven"
+
+
+async def test_connect_opens_at_once_what_was_left_alone_and_begins_to_count_anew() -> None:
+    clock = Clock()
+    async with coming_back() as (client, fake, comings):
+        comings.absent = True
+        await fake.hang_up()
+        call = asyncio.create_task(client.call("t"))
+        for delay in restarts.DELAYS:
+            await clock.advance(delay)
+        with pytest.raises(ConnectionLost):
+            await call
+        comings.absent = False
+        connecting = asyncio.create_task(client.connect())
+        fake = await comings.opened("2025-11-25")
+        await connecting
+        await fake.hang_up()
+        call = asyncio.create_task(client.call("t"))
+        await clock.turn()
+        fake = await comings.opened("2025-11-25")
+        await fake.result(await fake.expect("tools/call"), text("x"))
+        assert await call == "x"
+
+
+async def test_connect_does_not_wait_for_the_time_between_two_tries() -> None:
+    clock = Clock()
+    async with coming_back() as (client, fake, comings):
+        comings.absent = True
+        await fake.hang_up()
+        call = asyncio.create_task(client.call("t"))
+        await clock.turn()
+        comings.absent = False
+        connecting = asyncio.create_task(client.connect())
+        fake = await comings.opened("2025-11-25")
+        await connecting
+        await clock.advance(1)
+        await fake.result(await fake.expect("tools/call"), text("x"))
+        assert await call == "x"
+        assert client.connected
+
+
+# --------------------------------------------------------------------------------------------------- lists
+
+
+PAGE = {"tools": [TOOL], "nextCursor": "2"}
+
+
+@pytest.mark.parametrize("when", ["during the second page", "between the pages"])
+async def test_a_list_that_is_cut_is_read_from_its_beginning(when: str) -> None:
+    """A cursor means nothing to a server that was started anew."""
+    async with coming_back() as (client, fake, comings):
+        listing = asyncio.create_task(client.list_tools())
+        await fake.result(await fake.expect("tools/list"), PAGE)
+        if when == "during the second page":
+            await fake.expect("tools/list")
+        await fake.hang_up()
+        fake = await comings.opened("2025-11-25")
+        first = await fake.expect("tools/list")
+        assert "params" not in first
+        await fake.result(first, {"tools": [{**TOOL, "name": "new"}], "nextCursor": "b"})
+        second = await fake.expect("tools/list")
+        assert second["params"] == {"cursor": "b"}
+        await fake.result(second, {"tools": []})
+        assert [tool.name for tool in await listing] == ["new"]
+
+
+async def test_a_list_that_is_cut_twice_fails() -> None:
+    async with coming_back() as (client, fake, comings):
+        listing = asyncio.create_task(client.list_tools())
+        for _ in range(2):
+            await fake.result(await fake.expect("tools/list"), PAGE)
+            await fake.expect("tools/list")
+            await fake.hang_up()
+            if comings.tried == 1:
+                fake = await comings.opened("2025-11-25")
+        with pytest.raises(ConnectionLost, match="before tools/list was answered"):
+            await listing
+        assert comings.tried == 2
+
+
+# --------------------------------------------------------------------------------------------------- the era
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_the_era_is_remembered(revision: str) -> None:
+    async with coming_back(revision) as (client, fake, comings):
+        await fake.hang_up()
+        call = asyncio.create_task(client.call("t"))
+        fake = await comings.opened(revision)
+        await fake.result(await fake.expect("tools/call"), text("x"))
+        await call
+        opening = ["server/discover"] if revision == MODERN else ["initialize", "notifications/initialized"]
+        assert fake.methods == [*opening, "tools/call"]
+
+
+@pytest.mark.parametrize(("before", "after"), [("2025-11-25", MODERN), (MODERN, "2025-06-18")])
+async def test_a_server_of_another_era_is_found_out_anew(before: str, after: str) -> None:
+    async with coming_back(before) as (client, fake, comings):
+        await fake.hang_up()
+        call = asyncio.create_task(client.call("t"))
+        fake = await comings.next()
+        await fake.error(await fake.next(), -32601, "never heard of it")
+        fake = await comings.opened(after)
+        await fake.result(await fake.expect("tools/call"), text("x"))
+        assert await call == "x"
+        assert client.revision.name == after
 
 
 # --------------------------------------------------------------------------------------------------- closing
 
 
-async def test_a_client_can_be_closed_before_it_was_opened_and_twice() -> None:
-    async with fake_server() as fake:
-        client = Client(fake.stream)
+@pytest.mark.parametrize("moment", ["between two tries", "while it is opened", "at once"])
+async def test_closing_stops_the_opening_and_fails_what_waits_for_it(moment: str) -> None:
+    clock = Clock()
+    async with coming_back() as (client, fake, comings):
+        comings.absent = moment == "between two tries"
+        await fake.hang_up()
+        await clock.turn()
+        call = asyncio.create_task(client.call("t"))
+        if moment != "at once":
+            await clock.turn()
+        if moment == "while it is opened":
+            await (await comings.next()).expect("initialize")
         await client.close()
-        opening = asyncio.create_task(client.connect())
-        await fake.open("2025-11-25")
-        await opening
-        await client.close()
-        await client.close()
-        await fake.closed()
-
-
-async def test_a_client_can_be_closed_from_many_tasks_at_once() -> None:
-    async with talking() as (client, fake):
-        await asyncio.gather(*(client.close() for _ in range(5)))
-        await fake.closed()
+        tried = comings.tried
+        with pytest.raises(ConnectionLost, match=r"tools/call was not sent: .*(closed|lost)"):
+            await call
+        await clock.advance(100)
+        assert comings.tried == tried
         assert not client.connected
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-async def test_closing_from_another_task_fails_what_is_open(revision: str) -> None:
-    async with talking(revision) as (client, fake):
-        calls = [asyncio.create_task(client.call("t")) for _ in range(3)]
-        for _ in calls:
-            await fake.expect("tools/call")
-        await asyncio.create_task(client.close())
-        for call in calls:
-            with pytest.raises(ConnectionLost, match="before tools/call was answered: the connection was closed"):
-                await call
+async def test_a_client_that_was_closed_does_not_come_back() -> None:
+    async with coming_back() as (client, _, comings):
+        await client.close()
+        with pytest.raises(ConnectionLost, match="tools/call was not sent: the connection was closed"):
+            await client.call("t")
+        assert comings.tried == 1
+
+
+async def test_a_request_without_effects_that_close_ends_is_not_sent_again() -> None:
+    async with coming_back() as (client, fake, comings):
+        listing = asyncio.create_task(client.list_tools())
+        await fake.expect("tools/list")
+        await client.close()
+        with pytest.raises(ConnectionLost, match="before tools/list was answered: the connection was closed"):
+            await listing
+        assert comings.tried == 1
+
+
+async def test_without_reconnect_everything_fails_that_needs_the_connection() -> None:
+    async with coming_back(reconnect=False) as (client, fake, comings):
+        listing, call = asyncio.create_task(client.list_tools()), asyncio.create_task(client.call("t"))
+        for _ in range(2):
+            await fake.next()
+        await fake.hang_up()
+        with pytest.raises(ConnectionLost, match="before tools/list was answered: the server closed the connection"):
+            await listing
+        with pytest.raises(ConnectionLost, match="tools/call was answered; it may have run or not"):
+            await call
         with pytest.raises(ConnectionLost, match="tools/call was not sent"):
             await client.call("t")
+        assert comings.tried == 1
 
 
-@pytest.mark.parametrize("answered", [True, False])
-async def test_closing_while_it_is_being_opened_ends_the_opening(answered: bool) -> None:
-    async with fake_server() as fake:
-        client = Client(fake.stream)
-        opening = asyncio.create_task(client.connect())
-        request = await fake.expect("server/discover")
-        if answered:
-            await fake.error(request, -32601)
-            await fake.expect("initialize")
-        await client.close()
-        with pytest.raises(ConnectionLost, match="while the conversation was being opened"):
-            await opening
-        await fake.closed()
+# --------------------------------------------------------------------------------------------------- processes
+
+PID = "opened(); request = read(); text(request, str(os.getpid())); read(); complain('out of memory'); os._exit(7)"
+KILLED = "opened(); request = read(); text(request, str(os.getpid())); read(); os.kill(os.getpid(), 9)"
 
 
-async def test_closing_at_once_after_connect_was_begun_ends_the_opening(short_waits: None) -> None:
-    for turns in range(4):
-        client = Client(child("wait()"))
-        opening = asyncio.create_task(client.connect())
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        await client.close()
-        if turns == 0:
-            opening.cancel()
-        with pytest.raises((ConnectionLost, asyncio.CancelledError)):
-            await opening
-
-
-async def test_a_callback_may_close_the_client() -> None:
-    closed = asyncio.Event()
-
-    async def close(method: str, params: Any) -> None:
-        await clients[0].close()
-        closed.set()
-
-    clients: list[Client] = []
-    async with talking(on_notification=close) as (client, fake):
-        clients.append(client)
-        await fake.notify("acme/enough")
-        await fake.closed()
-        await closed.wait()
-        assert not client.connected
-
-
-async def test_a_handler_may_close_the_client() -> None:
-    async def close(params: Any) -> Any:
-        await clients[0].close()
-
-    clients: list[Client] = []
-    async with talking(handlers={"roots/list": close}) as (client, fake):
-        clients.append(client)
-        await fake.send({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})
-        await fake.closed()
-        assert not client.connected
-
-
-@pytest.mark.parametrize("revision", REVISIONS)
-async def test_an_exception_inside_the_block_leaves_it_as_itself(revision: str) -> None:
-    async with fake_server() as fake:
-
-        async def use() -> None:
-            async with Client(fake.stream):
-                raise ZeroDivisionError("mine")
-
-        using = asyncio.create_task(use())
-        await fake.open(revision)
-        with pytest.raises(ZeroDivisionError, match="^mine$") as caught:
-            await using
-        assert caught.value.__cause__ is None
-        assert caught.value.__context__ is None
-
-
-async def test_a_cancelled_block_is_left_as_cancelled() -> None:
-    async with fake_server() as fake:
-        inside = asyncio.Event()
-
-        async def use() -> None:
-            async with Client(fake.stream):
-                inside.set()
-                await asyncio.sleep(1000)
-
-        using = asyncio.create_task(use())
-        await fake.open("2025-11-25")
-        await inside.wait()
-        using.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await using
-        await fake.closed()
-
-
-async def test_a_client_can_connect_again_after_the_end() -> None:
-    client = Client(child("opened(); request = read(); text(request, str(os.getpid()))"))
-    pids: set[str] = set()
-    for _ in range(2):
-        async with client:
-            pids.add(await client.call("x"))
-        assert not client.connected
-    assert len(pids) == 2
-
-
-async def test_a_client_can_connect_again_after_its_server_died(caplog: pytest.LogCaptureFixture) -> None:
-    async with nothing_left(caplog):
-        client = Client(child(DIES_IN_CALL), revision="2025-11-25")
-        for _ in range(2):
-            await client.connect()
-            with pytest.raises(ServerExited):
-                await client.call("x")
-        await client.close()
-
-
-async def test_connecting_twice_opens_once() -> None:
-    async with talking() as (client, fake):
-        await client.connect()
-        async with client:
-            pass
-        assert fake.methods.count("initialize") == 1
-
-
-async def test_two_tasks_that_connect_at_once_share_the_opening() -> None:
-    async with fake_server() as fake:
-        client = Client(fake.stream)
-        openings = [asyncio.create_task(client.connect()) for _ in range(3)]
-        await fake.open("2025-11-25")
-        assert await asyncio.gather(*openings) == [client] * 3
-        await client.close()
-        assert fake.methods.count("initialize") == 1
-
-
-# --------------------------------------------------------------------------------------------------- stuck servers
-
-
-async def test_a_server_that_ignores_every_request_to_end_is_killed(short_waits: None) -> None:
-    client = Client(child(STUCK))
-    await client.connect()
-    await client.close()
-    assert client.exit_code == -9
-
-
-async def test_closing_does_not_wait_for_a_server_that_does_not_read(short_waits: None) -> None:
-    client = Client(child("opened(); complain('opened'); wait()"))
-    await client.connect()
-    calls = [asyncio.create_task(client.call("t", {"text": "x" * (1 << 20)})) for _ in range(8)]
-    await Clock().turn()
-    await client.close()
-    for call in calls:
-        with pytest.raises(ConnectionLost):
-            await call
-    assert client.exit_code is not None
-
-
-async def test_a_call_to_a_server_that_does_not_read_has_its_deadline(short_waits: None) -> None:
-    async with Client(child("opened(); wait()")) as client:
-        with pytest.raises(RequestTimeout):
-            await client.call("t", {"text": "x" * (4 << 20)}, timeout=0.1)
-
-
-async def test_a_stream_that_does_not_let_itself_be_closed_is_left(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("script", "code"), [(PID, 7), (KILLED, -9)], ids=["exits", "is killed"])
+async def test_a_process_that_died_in_a_call_is_started_again_by_the_next(
+    script: str, code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock = Clock()
-    async with talking() as (client, fake):
-        let_go = asyncio.Event()
-        close = fake.stream.aclose
-
-        async def stuck() -> None:
-            await let_go.wait()
-            await close()
-
-        monkeypatch.setattr(fake.stream, "aclose", stuck)
-        closing = asyncio.create_task(client.close())
-        await clock.advance(conversation.CLOSE_SECONDS + 1)
-        await closing
-        let_go.set()
-        await fake.closed()
-    assert "did not let itself be closed within 10 s" in caplog.text
+    async with Client(child(script), revision="2025-11-25") as client:
+        first = await client.call("pid")
+        with pytest.raises(ServerExited, match="it may have run or not, and was not sent again") as exited:
+            await client.call("die")
+        assert exited.value.exit_code == code
+        assert await client.call("pid") != first
+        if code == 7:
+            assert "exited with code 7\n  stderr: out of memory" in caplog.text
 
 
-async def test_a_stream_that_fails_to_close_is_logged_and_nothing_is_left(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    before = asyncio.all_tasks()
-    async with talking() as (client, fake):
-        close = fake.stream.aclose
-
-        async def fail() -> None:
-            await close()
-            raise OSError("the lid is stuck")
-
-        monkeypatch.setattr(fake.stream, "aclose", fail)
-        await client.close()
-        assert not client.connected
-    assert "the lid is stuck" in caplog.text
-    await Clock().turn()
-    assert asyncio.all_tasks() == before
+async def test_a_process_that_died_between_two_calls_is_started_again() -> None:
+    script = "opened(); request = read(); text(request, str(os.getpid())); os._exit(3)"
+    async with Client(child(script)) as client:
+        pids: set[str] = set()
+        for _ in range(3):
+            pids.add(await client.call("pid"))
+            assert client._process is not None
+            await client._process.wait_exit()  # what is written before may reach it, or not
+        assert len(pids) == 3
 
 
-async def test_a_caller_of_close_that_is_cancelled_does_not_stop_the_closing(short_waits: None) -> None:
-    client = Client(child(STUCK))
-    await client.connect()
-    closing = asyncio.create_task(client.close())
-    await Clock().turn()
-    closing.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await closing
-    await client.close()
-    assert client.exit_code is not None
+async def test_a_list_that_killed_the_server_is_asked_for_again_and_not_a_third_time() -> None:
+    script = "opened(); read(); os._exit(4)"
+    async with Client(child(script), revision="2025-11-25") as client:
+        with pytest.raises(ServerExited, match="ended twice before tools/list was answered") as exited:
+            await client.list_tools()
+        assert exited.value.exit_code == 4
 
 
-# --------------------------------------------------------------------------------------------------- servers that end
-
-
-async def test_a_server_that_dies_in_a_call_gives_its_exit_code_and_stderr() -> None:
-    async with Client(child(DIES_IN_CALL)) as client:
-        with pytest.raises(
-            ServerExited, match=r"before tools/call was answered[^$]*code 7[^$]*out of memory"
-        ) as exited:
-            await client.call("x")
-        assert exited.value.exit_code == 7
-        assert not client.connected
-        with pytest.raises(ServerExited, match="tools/call was not sent"):
-            await client.call("x")
-
-
-async def test_a_server_that_exits_as_it_should_at_the_end_is_no_error() -> None:
-    async with Client(child("opened(); read(); sys.exit(0)")) as client:
-        pass
-    assert client.exit_code == 0
-
-
-async def test_a_server_that_is_killed_in_a_call_names_the_signal() -> None:
-    async with Client(child("opened(); read(); os.kill(os.getpid(), signal.SIGSEGV)")) as client:
-        with pytest.raises(ServerExited, match="signal 11"):
-            await client.call("x")
-
-
-async def test_the_last_answer_counts_although_its_line_has_no_end() -> None:
-    script = r"""
+async def test_a_server_that_dies_at_every_start_is_started_once_for_each_request(tmp_path: Any) -> None:
+    starts = tmp_path / "starts"
+    script = f"""
+first = not os.path.exists({str(starts)!r})
+open({str(starts)!r}, "a").write("x")
+if not first:
+    complain("no licence")
+    sys.exit(2)
 opened()
-request = read()
-write(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": {"content": []}}).encode())
+read()
+os._exit(0)
 """
-    async with Client(child(script)) as client:
-        assert await client.call("x") is None
-
-
-async def test_half_an_answer_before_the_end_is_no_answer() -> None:
-    script = r"""opened(); request = read(); write(b'{"jsonrpc":"2.0","id":%d,"result":{"cont' % request["id"])"""
-    async with Client(child(script)) as client:
-        with pytest.raises(ServerExited, match="code 0"):
-            await client.call("x")
-
-
-class Failing:
-    """A stream of the user's own whose cable is cut."""
-
-    def __init__(self, fake: FakeServer, where: str) -> None:
-        self.inner, self.where, self.cut = fake.stream, where, False
-
-    async def receive(self) -> bytes | None:
-        frame = await self.inner.receive()
-        self._work("receive")
-        return frame
-
-    async def send(self, frame: bytes) -> None:
-        self._work("send")
-        await self.inner.send(frame)
-
-    async def aclose(self) -> None:
-        await self.inner.aclose()
-
-    def _work(self, where: str) -> None:
-        if self.cut and self.where == where:
-            raise OSError("the cable was cut")
-
-
-@pytest.mark.parametrize("where", ["receive", "send"])
-async def test_a_failure_of_a_stream_is_a_lost_connection(where: str) -> None:
-    async with fake_server() as fake:
-        stream = Failing(fake, where)
-        client = Client(stream, timeout=None)
-        opening = asyncio.create_task(client.connect())
-        await fake.open("2025-11-25")
-        await opening
-        stream.cut = True
-        call = asyncio.create_task(client.call("t"))
-        if where == "receive":
-            await fake.expect("tools/call")
-            await fake.notify("acme/x")
-        with pytest.raises(ConnectionLost, match="the cable was cut"):
-            await call
-        await client.close()
-
-
-# --------------------------------------------------------------------------------------------------- polite shutdown
-
-
-@pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_a_polite_shutdown_says_goodbye(revision: str) -> None:
-    async with talking(revision, polite_shutdown=True) as (client, fake):
-        closing = asyncio.create_task(client.close())
-        request = await fake.expect("shutdown")
-        assert request == {"jsonrpc": "2.0", "id": request["id"], "method": "shutdown"}
-        await fake.result(request, {})
-        assert await fake.expect("exit") == {"jsonrpc": "2.0", "method": "exit"}
-        await closing
-        await fake.closed()
-
-
-@pytest.mark.parametrize("answer", ["an error", "null", "nonsense"])
-async def test_a_polite_shutdown_that_is_not_understood_still_exits(answer: str) -> None:
-    async with talking(polite_shutdown=True) as (client, fake):
-        closing = asyncio.create_task(client.close())
-        request = await fake.expect("shutdown")
-        if answer == "an error":
-            await fake.error(request, -32601)
-        elif answer == "null":
-            await fake.result(request, None)
-        else:
-            await fake.send({"jsonrpc": "2.0", "id": request["id"], "result": 1, "error": 1})
-        await fake.expect("exit")
-        await closing
-
-
-async def test_a_polite_shutdown_that_is_not_answered_ends_all_the_same() -> None:
-    clock = Clock()
-    async with talking(polite_shutdown=True) as (client, fake):
-        closing = asyncio.create_task(client.close())
-        await fake.expect("shutdown")
-        await clock.advance(conversation.SHUTDOWN_SECONDS + 1)
-        await fake.expect("exit")
-        await closing
-
-
-async def test_a_server_that_is_gone_is_not_said_goodbye_to() -> None:
-    async with talking(polite_shutdown=True) as (client, fake):
-        await fake.hang_up()
-        await Clock().turn()
-        await client.close()
-        assert "shutdown" not in fake.methods
-
-
-async def test_a_server_that_leaves_at_the_goodbye_is_gone() -> None:
-    async with talking(polite_shutdown=True) as (client, fake):
-        closing = asyncio.create_task(client.close())
-        await fake.expect("shutdown")
-        await fake.hang_up()
-        await closing
-
-
-async def test_no_revision_of_the_per_request_era_has_a_goodbye() -> None:
-    async with talking(MODERN, polite_shutdown=True) as (client, fake):
-        await client.close()
-        assert fake.unread == []
-
-
-async def test_nothing_but_the_protocol_is_said_without_being_asked_to() -> None:
-    async with talking() as (client, fake):
-        await client.close()
-        assert fake.unread == []
-
-
-# --------------------------------------------------------------------------------------------------- who watches
-
-
-async def test_observers_see_every_frame_the_stderr_and_the_exit() -> None:
-    class Watching(Observer):
-        def __init__(self) -> None:
-            self.frames: list[tuple[str, bytes]] = []
-            self.said = b""
-            self.codes: list[int] = []
-
-        def frame(self, direction: str, frame: bytes) -> None:
-            self.frames.append((direction, frame))
-
-        def stderr(self, chunk: bytes) -> None:
-            self.said += chunk
-
-        def exited(self, exit_code: int) -> None:
-            self.codes.append(exit_code)
-
-    watching = Watching()
-    script = "opened(); complain('hello'); serve()"
-    async with Client(child(script), revision="2025-11-25", observers=[watching]) as client:
-        await client.call("x")
-    assert [direction for direction, _ in watching.frames] == ["out", "in", "out", "out", "in"]
-    assert b'"initialize"' in watching.frames[0][1]
-    assert watching.said == b"hello\n"
-    assert watching.codes == [0]
-
-
-async def test_an_observer_that_fails_costs_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    class Failing(Observer):
-        def frame(self, direction: str, frame: bytes) -> None:
-            raise ZeroDivisionError
-
-    async with talking(observers=[Failing()]) as (client, fake):
-        call = asyncio.create_task(client.call("t"))
-        await fake.result(await fake.expect("tools/call"), {"content": []})
-        await call
-    assert "the observer" in caplog.text
+    async with Client(child(script), revision="2025-11-25", connect_timeout=None) as client:
+        with pytest.raises(ServerExited, match="exited with code 2[^$]*no licence") as exited:
+            await client.list_tools()
+        assert exited.value.exit_code == 2
+        assert starts.read_text() == "xx"
+        with pytest.raises(ServerExited, match="tools/call was not sent[^$]*no licence"):
+            await client.call("t")
+        assert starts.read_text() == "xxx"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from modelwire import Client, types
-from modelwire.client import conversation
+from modelwire.client import contact
 from tests.clock import Clock
 from tests.fake_server import INFO, REVISIONS, fake_server, talking
 
@@ -160,7 +160,7 @@ async def test_async_callbacks_hear_what_comes_before_and_with_the_opening() -> 
 async def test_callbacks_that_still_run_at_the_end_get_a_moment_and_are_then_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(conversation, "CALLBACK_SECONDS", 0.05)
+    monkeypatch.setattr(contact, "CALLBACK_SECONDS", 0.05)
     outcomes: list[str] = []
 
     async def hear(note: types.LoggingMessageNotificationParams) -> None:

@@ -15,7 +15,7 @@ from modelwire import Client, ConfigError, ConnectionFailed, Server
 from modelwire.client import targets
 from modelwire.client.targets import Target
 from tests.clock import Clock
-from tests.fake_server import child, fake_server, talking
+from tests.fake_server import FakeServer, child, fake_server, talking
 
 REPORTING = """
 opened()
@@ -66,6 +66,41 @@ def test_a_file_is_run_with_this_python_wherever_the_command_runs(
 def test_a_target_is_called_what_people_know_it_by() -> None:
     assert str(target(["npx", "-y", "weather"])) == "npx -y weather"
     assert str(target(Server("weather"))) == "the server 'weather'"
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["npx", "-y", "weather", "--token", "s3cret"], "npx"),
+        (["/usr/bin/python3", "/srv/weather.py", "s3cret"], "python3 weather.py"),
+        (["uvx", "mcp-server-git"], "uvx mcp-server-git"),
+        (["server/"], "server/"),
+    ],
+)
+def test_the_log_calls_a_command_by_what_it_runs_and_shows_no_arguments(command: list[str], name: str) -> None:
+    assert target(command).name == name
+
+
+async def test_a_function_that_opens_a_stream_is_a_target_too() -> None:
+    for asynchronous in (False, True):
+        async with fake_server() as fake:
+
+            async def later(fake: FakeServer = fake) -> Any:
+                return fake.stream
+
+            opened = target(later if asynchronous else lambda fake=fake: fake.stream)
+            assert opened.can_restart
+            assert await opened.open() is fake.stream
+
+
+async def test_a_function_that_opens_no_stream_says_so() -> None:
+    def fail() -> Any:
+        raise OSError("no route")
+
+    with pytest.raises(ConnectionFailed, match=r"no stream could be opened: OSError\('no route'\)"):
+        await target(fail).open()
+    with pytest.raises(ConfigError, match="the function that opens a message stream returned 5"):
+        await target(lambda: 5).open()
 
 
 async def test_a_command_that_does_not_exist_says_what_was_tried() -> None:

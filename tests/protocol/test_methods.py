@@ -63,3 +63,8 @@ def test_the_name_of_what_a_request_is_for_is_a_field_of_its_params() -> None:
 def test_notifications_have_no_result_and_are_called_so() -> None:
     for name, row in METHODS.items():
         assert row.notification == name.startswith("notifications/") == (row.result is None)
+
+
+def test_only_what_may_change_something_is_not_repeated() -> None:
+    asked = {name for name, row in METHODS.items() if row.sender != "server" and not row.notification}
+    assert {name for name in asked if METHODS[name].effects} == {"tools/call", "tasks/cancel"}

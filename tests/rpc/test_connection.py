@@ -60,14 +60,122 @@ async def test_progress_is_asked_for_only_where_somebody_is_told() -> None:
     await waiting
 
 
-async def test_the_id_is_known_before_the_request_is_sent() -> None:
+async def test_the_id_is_known_before_anything_can_come_for_it() -> None:
     desk = Desk()
-    seen: list[Any] = []
-    waiting = desk.begin(on_sent=lambda id_: seen.append((id_, len(desk.frames))))
-    await asyncio.sleep(0)
-    assert seen == [(1, 0)]
+    entry = desk.connection.ask("tools/call", None, timeout=60)
+    assert (entry.key, desk.sent[0]["id"]) == (1, 1)
     desk.take(response(1, {}))
-    await waiting
+    assert bytes(await desk.connection.answer(entry)) == b"{}"
+
+
+async def test_a_request_that_another_connection_has_lost_is_sent_again_under_an_id_of_this_one() -> None:
+    clock = Clock()
+    lost, found = Desk(), Desk()
+    found.connection.ask("ping", None, timeout=None)
+    told: list[float] = []
+    entry = lost.connection.ask(
+        "tools/call", b"{}", timeout=60, on_progress=lambda done, total, message: told.append(done)
+    )
+    await clock.advance(40)
+    lost.connection.end(ConnectionLost("cut"))
+    with pytest.raises(ConnectionLost):
+        await lost.connection.answer(entry)
+    found.connection.ask_again(entry, b"{}")
+    assert found.sent[-1]["id"] == found.sent[-1]["params"]["_meta"]["progressToken"] == 2
+    found.take(notification("notifications/progress", {"progressToken": 2, "progress": 1}))
+    assert told == [1]
+    assert lost.connection.pending.next_deadline() is None
+    found.take(response(2, {"a": 1}))
+    assert json.loads(bytes(await found.connection.answer(entry))) == {"a": 1}
+
+
+async def test_a_request_that_is_sent_again_keeps_its_deadline() -> None:
+    clock = Clock()
+    lost, found = Desk(), Desk()
+    entry = lost.connection.ask("tools/call", None, timeout=60)
+    await clock.advance(40)
+    lost.connection.end(ConnectionLost("cut"))
+    found.connection.ask_again(entry, None)
+    waiting = asyncio.create_task(found.connection.answer(entry))
+    await clock.advance(19)
+    assert not waiting.done()
+    await clock.advance(2)
+    with pytest.raises(RequestTimeout, match="within 60 s"):
+        await waiting
+    assert found.sent[-1]["params"]["requestId"] == 1
+
+
+async def test_nothing_is_asked_over_a_connection_that_has_ended() -> None:
+    lost, found = Desk(), Desk()
+    entry = lost.connection.ask("tools/call", None, timeout=60)
+    for desk in (lost, found):
+        desk.connection.end(ConnectionLost("cut"))
+    with pytest.raises(ConnectionLost, match="tools/call was not sent: cut"):
+        found.connection.ask_again(entry, None)
+    with pytest.raises(ConnectionLost, match="tools/call was not sent: cut"):
+        found.connection.ask("tools/call", None, timeout=60)
+    assert found.frames == []
+    with pytest.raises(ConnectionLost):
+        await lost.connection.answer(entry)
+
+
+# --------------------------------------------------------------------------------------------------- time that stops
+
+
+async def test_no_deadline_passes_while_deadlines_are_stopped() -> None:
+    clock = Clock()
+    desk = Desk()
+    waiting = desk.begin(timeout=60, max_timeout=100)
+    await clock.advance(50)
+    with desk.connection.deadlines_stopped():
+        await clock.advance(1000)
+        late = desk.begin(timeout=20)
+        await clock.advance(500)
+        assert not waiting.done()
+        assert not late.done()
+    await clock.advance(9)
+    assert not waiting.done()
+    await clock.advance(2)
+    with pytest.raises(RequestTimeout, match="within 60 s"):
+        await waiting
+    await clock.advance(8)
+    assert not late.done()
+    await clock.advance(2)
+    with pytest.raises(RequestTimeout, match="within 20 s"):
+        await late
+
+
+async def test_deadlines_stand_still_from_the_first_reason_to_the_end_of_the_last() -> None:
+    clock = Clock()
+    desk = Desk()
+    waiting = desk.begin(timeout=60)
+    await clock.advance(50)
+    first, second = desk.connection.deadlines_stopped(), desk.connection.deadlines_stopped()
+    first.__enter__()
+    await clock.advance(100)
+    second.__enter__()
+    first.__exit__(None, None, None)
+    await clock.advance(100)
+    second.__exit__(None, None, None)
+    await clock.advance(9)
+    assert not waiting.done()
+    await clock.advance(2)
+    with pytest.raises(RequestTimeout, match="within 60 s"):
+        await waiting
+
+
+async def test_a_connection_that_ends_while_deadlines_are_stopped_leaves_no_timer() -> None:
+    desk = Desk()
+    waiting = desk.begin(timeout=60)
+    await asyncio.sleep(0)
+    with desk.connection.deadlines_stopped():
+        desk.connection.end(ConnectionLost("cut"))
+        with pytest.raises(ConnectionLost):
+            await waiting
+    assert desk.connection._timer is None or desk.connection._timer.cancelled()
+
+
+# --------------------------------------------------------------------------------------------------- answers
 
 
 async def test_an_error_is_raised_as_its_class() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import tty
@@ -125,3 +126,45 @@ async def test_a_full_device_is_connection_lost(stack: ExitStack) -> None:
     await writer.drain(5)
     with pytest.raises(ConnectionLost, match=r"cannot write to stdout \(No space left on device\)"):
         await writer.send(b"x")
+
+
+async def test_what_was_never_begun_is_told_from_what_was_written_in_part(stack: ExitStack) -> None:
+    """Ten bytes at a time: the first line is through, the second was begun, the third and what comes later is not."""
+    _, writing = open_pipe(stack, blocking_writes=False)
+    taken: list[bytes] = []
+
+    def sink(data: bytes | memoryview) -> int:
+        if len(taken) == 2:
+            raise BrokenPipeError(errno.EPIPE, "gone")
+        taken.append(bytes(data[:10]))
+        return 10
+
+    writer = LineWriter(writing, sink, name="the pipe")
+    for frame in (b"1" * 8, b"2" * 20, b"3" * 5, b"4"):
+        await writer.send(frame)
+    await let_others_run()
+    with pytest.raises(ConnectionLost):
+        await writer.send(b"5")
+    assert b"".join(taken) == b"11111111\n22222222222"
+    assert [line for line in writer.unwritten() if line] == [b"33333", b"4", b"5"]
+
+
+async def test_a_write_that_fails_at_once_has_written_nothing(stack: ExitStack) -> None:
+    reading, writing = open_pipe(stack, blocking_writes=False)
+    os.close(reading)
+    writer = LineWriter(writing, direct_sink(writing), name="the pipe")
+    for frame in (b"1", b"2"):
+        await writer.send(frame)
+    await let_others_run()
+    assert [line for line in writer.unwritten() if line] == [b"1", b"2"]
+    writer.close()
+    assert [line for line in writer.unwritten() if line] == [b"1", b"2"]
+
+
+async def test_what_was_written_is_not_called_unwritten(stack: ExitStack) -> None:
+    _, writing = open_pipe(stack, blocking_writes=False)
+    writer = LineWriter(writing, direct_sink(writing), name="the pipe")
+    await writer.send(b"1")
+    await writer.drain(5)
+    writer.close()
+    assert writer.unwritten() == []

@@ -162,10 +162,10 @@ def failure_of(error: ModelwireError, stderr: str = "") -> Failure:
     if isinstance(error, RpcError):
         details = {"code": error.code} | ({} if error.data is None else {"data": error.data})
         message = f"the server answered with an error: {error}"
-    elif isinstance(error, ServerExited):
+    if isinstance(error, ServerExited | RequestTimeout):
         # The message shows stderr already; it is told apart here.
         message = message.partition("\n  stderr: ")[0]
         stderr = stderr or error.stderr
-    elif isinstance(error, RequestTimeout):
+    if isinstance(error, RequestTimeout):
         message = message.replace(f"Pass {error.setting}= to", "Pass --timeout SECONDS to")
     return Failure(code, kind, message, stderr="" if code == USAGE else stderr, **details)

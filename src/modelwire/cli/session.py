@@ -73,6 +73,7 @@ def _client(args: Namespace) -> Client:
             stderr=_show_line if args.verbose else None,
             on_log=_show_log if args.verbose else None,
             observers=_observers(args),
+            reconnect=False,  # who looks at a server wants to see that it ended
         )
     except ConfigError as error:
         raise usage(str(error)) from None

@@ -5,7 +5,7 @@
                                 ── any other error ─────────────▶ initialize on the same connection
                                 ── an error without an id ──────▶ initialize too; whichever answers first
                                 ── nothing for 5 s ─────────────▶ initialize too; whichever answers first
-                                ── the process ends ────────────▶ started again, initialize only
+                                ── it ends, or hangs up ────────▶ opened again, initialize only
 
 "The fallback MUST NOT be keyed to one specific error code" (2026-07-28, basic/transports/stdio). This module decides
 the era once, and nothing after it asks again. It opens no stream and starts no process.
@@ -27,10 +27,12 @@ from modelwire.errors import (
     ProtocolViolation,
     RequestTimeout,
     UnsupportedRevision,
+    peer_error,
 )
 from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
+from modelwire.protocol.jsonrpc import ErrorResponse
 from modelwire.protocol.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO
 from modelwire.protocol.methods import METHODS
 from modelwire.protocol.revisions import LATEST, LATEST_HANDSHAKE, REVISIONS, Revision, by_name
@@ -85,17 +87,31 @@ class Opener:
         self._probe_wait = probe_wait
         self.legacy = pinned is not None and pinned.handshake
         """Set once the server is known to speak handshake revisions only; the probe is then left out."""
+        self._modern: Revision | None = None
+        """The per-request revision that was agreed on before; nothing else is tried then."""
         self._stray: asyncio.Future[PeerError] | None = None
         self._strays: list[str] = []
 
     @property
     def may_fall_back(self) -> bool:
         """Whether ``initialize`` is worth trying once the probe has failed."""
-        return self._pinned is None and not self.legacy
+        return self._pinned is None and not self.legacy and self._modern is None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it goes by what it found out before."""
+        return self._pinned is None and (self.legacy or self._modern is not None)
+
+    def remember(self, revision: Revision) -> None:
+        """Open in the same way the next time."""
+        if self._pinned is None:
+            self.legacy = revision.handshake
+            self._modern = None if revision.handshake else revision
 
     def forget(self) -> None:
         """Find out anew: "re-probing if the cached assumption later fails" (2026-07-28, basic/versioning)."""
         self.legacy = self._pinned is not None and self._pinned.handshake
+        self._modern = None
 
     def request_meta(self, revision: Revision) -> dict[str, Any]:
         """Return the ``_meta`` that every request of a per-request revision carries."""
@@ -105,18 +121,20 @@ class Opener:
             CLIENT_CAPABILITIES: Raw(wire.encode(self.capabilities, revision)),
         }
 
-    def stray_error(self, error: PeerError) -> None:
+    def stray_error(self, connection: Connection, answer: ErrorResponse) -> None:
         """Take an error that names no request: some servers answer what they do not know so, the probe first of all."""
+        error = peer_error(answer.code, answer.message, answer.data)
         self._strays.append(f"an error that names no request: {error}")
         if self._stray is not None and not self._stray.done():
             self._stray.set_result(error)
 
-    async def open(self, connection: Connection, timeout: float | None) -> Opened:
+    async def open(self, connection: Connection, timeout: float | None, until: float | None = None) -> Opened:
         """Open the conversation.
 
         Args:
             connection: The connection, being read already.
             timeout: Seconds that it may take.
+            until: The loop's time when they are over, where connecting has taken some of them.
 
         Raises:
             ConnectionFailed: No common revision, or the server refuses.
@@ -125,7 +143,7 @@ class Opener:
         """
         self._strays.clear()
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout) if until is None else asyncio.timeout_at(until):
                 return await self._open(connection)
         except TimeoutError:
             what = "initialize" if self.legacy else "server/discover"
@@ -135,8 +153,8 @@ class Opener:
     async def _open(self, connection: Connection) -> Opened:
         if self.legacy:
             return self._greeted(connection, await self._initialize(connection))
-        if self._pinned is not None:
-            return await self._only(connection, self._pinned)
+        if self._pinned is not None or self._modern is not None:
+            return await self._only(connection, self._pinned or self._modern or LATEST)
         self._stray = asyncio.get_running_loop().create_future()
         probe = asyncio.create_task(self._probe(connection, LATEST))
         try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import msgspec
 from msgspec import UNSET, Raw
 
+from modelwire.errors import ConnectionLost
 from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 OnLog: TypeAlias = Callable[[t.LoggingMessageNotificationParams], Any]
 OnNotification: TypeAlias = Callable[[str, dict[str, Any]], Any]
+OnReconnect: TypeAlias = Callable[[ConnectionLost], Any]
 
 
 HINTS: dict[str, str] = {"tools/list": "tools", "resources/list": "resources", "notifications/root": "resources"}
@@ -36,10 +38,14 @@ class Hearing:
     Args:
         on_log: Called with each log message.
         on_notification: Called with method and params of each notification.
+        on_reconnect: Called when a lost connection is back, with the reason why it was lost.
     """
 
-    def __init__(self, on_log: OnLog | None, on_notification: OnNotification | None) -> None:
+    def __init__(
+        self, on_log: OnLog | None, on_notification: OnNotification | None, on_reconnect: OnReconnect | None = None
+    ) -> None:
         self._on_log = on_log
+        self._on_reconnect = on_reconnect
         self._on_notification = on_notification
         self.listenings: set[Listening] = set()
         self.on_hint: Callable[[str], Awaitable[None] | None] | None = None
@@ -48,9 +54,9 @@ class Hearing:
         """The URIs that the user subscribed to by hand; no `Listening` takes them back."""
 
     @property
-    def wants_logs(self) -> bool:
-        """Whether somebody is there for log messages."""
-        return self._on_log is not None
+    def awaited(self) -> bool:
+        """Whether somebody waits for news, which come unasked."""
+        return bool(self.listenings or self.subscribed)
 
     def hear(self, connection: Connection, notification: Notification) -> None:
         """Hand a notification on."""
@@ -76,6 +82,12 @@ class Hearing:
         """End every listening: nothing more will come."""
         for listening in list(self.listenings):
             listening.finish(why)
+
+    def reconnected(self, connection: Connection, why: ConnectionLost) -> None:
+        """Say that a lost connection is back."""
+        on_reconnect = self._on_reconnect
+        if on_reconnect is not None:
+            _tell(connection, guarded("on_reconnect", lambda: on_reconnect(why)))
 
     def followed_elsewhere(self, uri: str, listening: Listening) -> bool:
         """Whether somebody else than ``listening`` has subscribed to a resource."""

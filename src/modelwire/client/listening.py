@@ -2,7 +2,8 @@
 
 Handshake revisions send ``list_changed`` and ``updated`` on the open connection; 2026-07-28 sends them on
 ``subscriptions/listen``. Either way a `Listening` yields the same events. A burst that is not read yet is kept once per
-list and URI, so that a slow reader loses nothing that it could still act on.
+list and URI, so that a slow reader loses nothing that it could still act on. When a connection that was lost is back,
+the server is asked to tell again, and a `Missed` stands for whatever it could not tell meanwhile.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from modelwire.errors import ConfigError, RequestTimeout
+from modelwire.errors import ConfigError, ConnectionLost, ModelwireError, RequestTimeout
 from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
@@ -24,6 +25,7 @@ from modelwire.rpc.connection import lost
 from modelwire.rules.subscriptions import LISTS, wants
 
 if TYPE_CHECKING:
+    from modelwire.client.contact import Contact
     from modelwire.client.conversation import Conversation
     from modelwire.client.hearing import Hearing
 
@@ -54,7 +56,12 @@ class ResourceUpdated:
     uri: str
 
 
-Event: TypeAlias = ToolsChanged | PromptsChanged | ResourcesChanged | ResourceUpdated
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """The connection was lost and is back; what changed meanwhile was not told: list, and read, what matters again."""
+
+
+Event: TypeAlias = ToolsChanged | PromptsChanged | ResourcesChanged | ResourceUpdated | Missed
 
 _LISTS: dict[str, tuple[str, Event]] = {
     "notifications/tools/list_changed": ("tools", ToolsChanged()),
@@ -92,8 +99,8 @@ UNSUBSCRIBE_SECONDS = 5.0
 class Listening:
     """Events while an ``async with`` block runs; iterate over it.
 
-    The iteration ends when the block, the client or the server ends it, and raises `ConnectionLost` when the
-    connection breaks.
+    The iteration ends when the block, the client or the server ends it. When the connection breaks and comes back, it
+    goes on with a `Missed`; when it does not come back, it raises `ConnectionLost`.
 
     Args:
         conversation: Where to listen.
@@ -116,6 +123,9 @@ class Listening:
         self._id: int | None = None
         self._end: Exception | None = None
         self._over = False
+        self._begun = False
+        self._lost = False
+        """Set from the loss of a connection until the server tells again over another one."""
         self._entered = False
         self.subscribed: list[str] = []
         """The URIs that ``resources/subscribe`` was sent for."""
@@ -126,14 +136,15 @@ class Listening:
         self._entered = True
         self._hearing.listenings.add(self)
         try:
-            if self._conversation.opened.revision.listen:
-                self.honoured = await self._listen()
-            else:
-                self.honoured = await self._subscribe()
+            contact = await self._ready()
+            try:
+                await self._begin(contact)
+            except ConnectionLost:
+                await self._begin(await self._ready())
         except BaseException:
             await self.aclose()
             raise
-        _warn_of_missing(self._wanted, self.honoured)
+        self._begun = True
         return self
 
     async def __aexit__(
@@ -160,7 +171,6 @@ class Listening:
 
     async def aclose(self) -> None:
         """Stop listening; the server is told. May be called twice, and never fails."""
-        self._hearing.listenings.discard(self)
         self.finish(None)
         if self._request is not None:
             self._request.cancel("the client stopped listening")
@@ -173,16 +183,45 @@ class Listening:
         if not self._over:
             self._over = True
             self._end = error
+        self._hearing.listenings.discard(self)
         self._news.set()
+
+    async def resume(self) -> None:
+        """Have the server tell again, over a connection that has come in the place of a lost one."""
+        if not self._begun or self._over:
+            return
+        self._lost = True
+        self._id = None
+        try:
+            await self._begin(await self._ready())
+        except ConnectionLost as again:
+            _log.debug("the connection was lost before the server told again: %s", again)
+        except ModelwireError as error:
+            self.finish(error)
+            if self._request is not None:
+                self._request.cancel("the server did not agree in time")
 
     # ------------------------------------------------------------------ the two eras
 
-    async def _listen(self) -> t.SubscriptionFilter:
+    async def _ready(self) -> Contact:
+        now = asyncio.get_running_loop().time()
+        until = None if self._timeout is None else now + self._timeout
+        return await self._conversation.contacts.ready("listening", "was not begun", began=now, until=until)
+
+    async def _begin(self, contact: Contact) -> None:
+        if self._conversation.contacts.opened.revision.listen:
+            self.honoured = await self._listen(contact)
+        else:
+            self.honoured = await self._subscribe(contact)
+        if not self._over:
+            self._found_again()
+            _warn_of_missing(self._wanted, self.honoured)
+
+    async def _listen(self, contact: Contact) -> t.SubscriptionFilter:
         self._acknowledged = asyncio.get_running_loop().create_future()
-        params = t.SubscriptionsListenRequestParams(self._wanted)
-        self._request = asyncio.create_task(
-            self._conversation.request("subscriptions/listen", params, timeout=None, on_sent=self._sent)
-        )
+        asked = self._conversation.listen(contact, self._wanted)
+        self._id = asked.key
+        self._request = asyncio.create_task(contact.connection.answer(asked))
         self._request.add_done_callback(self._ended)
         await asyncio.wait(
             [self._acknowledged, self._request], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED
@@ -192,23 +231,31 @@ class Listening:
         if not self._request.done():
             assert self._timeout is not None
             raise RequestTimeout("subscriptions/listen", self._timeout, ["the server did not acknowledge it"])
-        self._request.result()
+        if not self._request.cancelled():  # by `aclose`
+            self._request.result()
         return t.SubscriptionFilter()
 
-    def _sent(self, id_: int) -> None:
-        self._id = id_
+    def _found_again(self) -> None:
+        if self._lost:
+            self._lost = False
+            self._put(Missed())
 
     def _ended(self, request: asyncio.Task[Any]) -> None:
         error = None if request.cancelled() else request.exception()
-        self.finish(error if isinstance(error, Exception) else None)
+        # Of a lost connection the conversation tells, once it knows whether there is another one.
+        if request is self._request and not isinstance(error, ConnectionLost):
+            self.finish(error if isinstance(error, Exception) else None)
 
-    async def _subscribe(self) -> t.SubscriptionFilter:
-        declared = self._conversation.opened.capabilities
+    async def _subscribe(self, contact: Contact) -> t.SubscriptionFilter:
+        self.subscribed.clear()
+        declared = self._conversation.contacts.opened.capabilities
         if declared.resources is not None and declared.resources.subscribe:
             for uri in self._wanted.resource_subscriptions or ():
                 params = t.SubscribeRequestParams(uri)
-                await self._conversation.request("resources/subscribe", params, timeout=self._timeout)
+                await self._conversation.request("resources/subscribe", params, timeout=self._timeout, on=contact)
                 self.subscribed.append(uri)
+        if self._over:  # meanwhile
+            await self._unsubscribe()
         lists = {
             "tools_list_changed": declared.tools,
             "prompts_list_changed": declared.prompts,
@@ -223,10 +270,13 @@ class Listening:
     async def _unsubscribe(self) -> None:
         uris, self.subscribed = self.subscribed, []
         seconds = UNSUBSCRIBE_SECONDS if self._timeout is None else min(self._timeout, UNSUBSCRIBE_SECONDS)
-        if not self._conversation.connected:
+        if not self._conversation.contacts.connected:
             return
+        contact = self._conversation.contacts.here()
         answers = [
-            self._conversation.request("resources/unsubscribe", t.UnsubscribeRequestParams(uri), timeout=seconds)
+            self._conversation.request(
+                "resources/unsubscribe", t.UnsubscribeRequestParams(uri), timeout=seconds, on=contact
+            )
             for uri in dict.fromkeys(uris)
             if not self._hearing.followed_elsewhere(uri, self)
         ]
@@ -242,7 +292,7 @@ class Listening:
         Raises:
             MsgspecError, WireError: It is malformed.
         """
-        if not self._conversation.opened.revision.listen:
+        if not self._conversation.contacts.opened.revision.listen:
             self._hear_event(method, params)
         elif method == "notifications/cancelled":
             # "A server MUST send notifications/cancelled [...] to terminate a subscriptions/listen stream": nothing
@@ -269,12 +319,13 @@ class Listening:
     def _is_mine(self, params: Raw) -> bool:
         # "On stdio, where all messages share a single channel, clients MUST use this field to correlate"
         tag = (_decode_tag(params).meta or {}).get(SUBSCRIPTION_ID)
-        return tag == self._id and type(tag) is type(self._id)
+        return tag is not None and tag == self._id and type(tag) is type(self._id)
 
     def _acknowledge(self, params: Raw) -> None:
         given = wire.decode(params, t.SubscriptionsAcknowledgedNotificationParams)
         if self._acknowledged is not None and not self._acknowledged.done():
             self._acknowledged.set_result(given.notifications)
+            self._found_again()  # before anything that is told from here on
 
     def _put(self, event: Event) -> None:
         if not self._over:

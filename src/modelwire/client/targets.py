@@ -1,19 +1,21 @@
 """What a client is pointed at, and how a stream to it is opened.
 
-A target is a command (a list), a Python file, a `Server` in this process, or a message stream. Nothing is sent here.
+A target is a command (a list), a Python file, a `Server` in this process, a message stream, or a function that opens
+one. Nothing is sent here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import shlex
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from modelwire.errors import ConfigError, ConnectionFailed
+from modelwire.errors import ConfigError, ConnectionFailed, ModelwireError
 from modelwire.log import log as _log
 from modelwire.rpc.message_stream import MessageStream
 from modelwire.rpc.observer import Observer
@@ -34,7 +36,7 @@ class Target:
     """How to open a stream to one server.
 
     Args:
-        target: A command, a ``.py`` file, a `Server`, or a `MessageStream`.
+        target: A command, a ``.py`` file, a `Server`, a `MessageStream`, or a function that opens one.
         env: Environment variables for a command, beside a minimal environment.
         pass_env: Names of variables of this process to hand on.
         cwd: The folder that a command runs in.
@@ -74,12 +76,27 @@ class Target:
         if self.command is not None:
             return " ".join(self.command)
         name = getattr(self._target, "name", None)
-        return f"the server {name!r}" if isinstance(name, str) else type(self._target).__name__
+        if isinstance(name, str):
+            return f"the server {name!r}"
+        return getattr(self._target, "__name__", type(self._target).__name__)
+
+    @property
+    def name(self) -> str:
+        """What to call it in the log: of a command only what it runs, since arguments may be secrets."""
+        if self.command is None:
+            return str(self)
+        shown = [self.command[0], *(word for word in self.command[1:2] if not word.startswith("-"))]
+        return " ".join(os.path.basename(word) or word for word in shown)
 
     @property
     def can_restart(self) -> bool:
         """Whether a new stream can be opened after the first has ended."""
-        return self.command is not None
+        return self.command is not None or hasattr(self._target, "dispatcher") or _opens(self._target)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the server lives without us, so that it may be there again a moment after it was gone."""
+        return _opens(self._target)
 
     async def open(self) -> MessageStream:
         """Open a stream.
@@ -101,6 +118,8 @@ class Target:
             )
         if hasattr(self._target, "dispatcher"):
             return self._open_memory()
+        if _opens(self._target):
+            return await _opened_by(self._target)
         if self._opened:
             raise ConnectionFailed(f"{self} was used once; give a new client a new stream")
         self._opened = True
@@ -147,6 +166,27 @@ class Target:
                 _log.error("%s failed", self, exc_info=self._failure)
 
 
+async def _opened_by(function: Callable[[], Any]) -> MessageStream:
+    try:
+        stream = function()
+        stream = await stream if inspect.isawaitable(stream) else stream
+    except ModelwireError:
+        raise
+    except Exception as error:
+        raise ConnectionFailed(f"no stream could be opened: {error!r}") from error
+    if not _is_stream(stream):
+        raise ConfigError(f"the function that opens a message stream returned {stream!r}")
+    return cast(MessageStream, stream)
+
+
+def _opens(target: Any) -> bool:
+    return callable(target) and not isinstance(target, type) and not hasattr(target, "dispatcher")
+
+
+def _is_stream(value: Any) -> bool:
+    return all(hasattr(value, name) for name in ("receive", "send", "aclose"))
+
+
 _RUNNERS = {".js": "node", ".mjs": "node", ".cjs": "node", ".ts": "npx", ".sh": "sh", ".rb": "ruby"}
 
 
@@ -158,7 +198,7 @@ def _command(target: Any) -> list[str] | None:
         if not words or not all(isinstance(word, str | os.PathLike) for word in words):
             raise ConfigError(f"a command is a list of strings, such as ['python', 'server.py'], not {target!r}")
         return [os.fspath(word) for word in words]
-    if hasattr(target, "dispatcher") or all(hasattr(target, name) for name in ("receive", "send", "aclose")):
+    if hasattr(target, "dispatcher") or _is_stream(target) or _opens(target):
         return None
     raise ConfigError(
         f"cannot connect to {target!r}: give a command as a list, the path of a .py file, a Server, or a message stream"

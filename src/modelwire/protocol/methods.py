@@ -39,6 +39,8 @@ class Method:
     capability: str | None = None
     """What must be declared, as a dotted path of wire names: for a request by its receiver, for a notification by its
     sender."""
+    effects: bool = False
+    """Answering it may change something: a request that was lost on the way is not simply sent again."""
     client_until: str | None = None
     """The last revision in which a client may send it, when servers may do so longer."""
 
@@ -74,6 +76,7 @@ _TOOLS = (
         t.CallToolResult,
         "client",
         asks=True,
+        effects=True,
         name_field="name",
         capability="tools",
     ),
@@ -236,7 +239,15 @@ _ASKING = (
 _TASK_METHODS = (
     Method("tasks/get", t.GetTaskRequestParams, t.GetTaskResult, "both", capability="tasks", **_TASKS),
     Method("tasks/result", t.GetTaskPayloadRequestParams, t.GetTaskPayloadResult, "both", capability="tasks", **_TASKS),
-    Method("tasks/cancel", t.CancelTaskRequestParams, t.CancelTaskResult, "both", capability="tasks.cancel", **_TASKS),
+    Method(
+        "tasks/cancel",
+        t.CancelTaskRequestParams,
+        t.CancelTaskResult,
+        "both",
+        effects=True,
+        capability="tasks.cancel",
+        **_TASKS,
+    ),
     Method("tasks/list", t.PaginatedRequestParams, t.ListTasksResult, "both", capability="tasks.list", **_TASKS),
     Method("notifications/tasks/status", t.TaskStatusNotificationParams, None, "both", capability="tasks", **_TASKS),
 )

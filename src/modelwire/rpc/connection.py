@@ -7,10 +7,12 @@ transport, and people who bring their own, can drive it. `modelwire.rpc.stream` 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
+import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -134,6 +136,10 @@ class Connection:
         """Sends a frame without waiting. Call it on the connection's event loop."""
         self._answers_invalid = answers_invalid
         self._timer: asyncio.TimerHandle | None = None
+        self._stoppers = 0
+        self._stopped = 0.0
+        """How many keep the deadlines from passing, and since when."""
+        self._complained: set[str] = set()
         self._callbacks: set[asyncio.Future[Any]] = set()
 
     # ------------------------------------------------------------------ out
@@ -156,7 +162,6 @@ class Connection:
         max_timeout: float | None = None,
         on_progress: OnProgress | None = None,
         cancellable: bool = True,
-        on_sent: Callable[[int], None] | None = None,
     ) -> Raw:
         """Send a request and return the raw JSON of its result.
 
@@ -168,7 +173,6 @@ class Connection:
             on_progress: Told of progress; all of it before this returns.
             cancellable: Whether the peer is told when the request is given up. "The initialize request MUST NOT be
                 cancelled by clients."
-            on_sent: Called with the request's id just before it is sent.
 
         Raises:
             PeerError: The peer answered with an error.
@@ -176,31 +180,79 @@ class Connection:
             ConnectionLost: The connection ended.
             ProtocolViolation: The answer is no JSON-RPC response.
         """
+        entry = self.ask(method, params, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress)
+        return await self.answer(entry, cancellable)
+
+    def ask(
+        self,
+        method: str,
+        params: bytes | None,
+        *,
+        timeout: float | None,
+        max_timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        started: float | None = None,
+    ) -> Outgoing:
+        """Send a request whose `answer` must be waited for right after; otherwise as `request`.
+
+        Args:
+            method: The method.
+            params: Its parameters, a JSON object.
+            timeout: As for `request`.
+            max_timeout: As for `request`.
+            on_progress: As for `request`.
+            started: Since when the time counts, on the loop's clock; by default from now on.
+
+        Raises:
+            ConnectionLost: The connection had ended before; nothing was sent.
+        """
         if self.ended is not None:
             raise lost(self.ended, f"{method} was not sent")
-        loop = self.loop
-        answer: asyncio.Future[Raw] = loop.create_future()
+        answer: asyncio.Future[Raw] = self.loop.create_future()
         entry = self.pending.add(
             method,
             lambda outcome: _settle(answer, outcome),
-            now=loop.time(),
+            now=self.loop.time() if started is None else started,
             timeout=timeout,
             max_timeout=max_timeout,
             on_progress=on_progress,
         )
-        if on_progress is not None:
+        entry.answer = answer
+        self._ask(entry, params)
+        return entry
+
+    def ask_again(self, entry: Outgoing, params: bytes | None) -> None:
+        """Send a request that another connection has lost; its deadlines stay as they are.
+
+        Raises:
+            ConnectionLost: This one has ended, too; nothing was sent.
+        """
+        if self.ended is not None:
+            raise lost(self.ended, f"{entry.method} was not sent")
+        answer: asyncio.Future[Raw] = self.loop.create_future()
+        self.pending.again(entry, lambda outcome: _settle(answer, outcome))
+        entry.answer = answer
+        self._ask(entry, params)
+
+    def _ask(self, entry: Outgoing, params: bytes | None) -> None:
+        if entry.on_progress is not None:
             params = wire.with_meta(params or b"{}", {"progressToken": entry.key})
-        if on_sent is not None:
-            on_sent(entry.key)
-        self._arm(loop, entry.deadline)
-        since = self.heard_count, self.dropped_count
+        entry.heard = self.heard_count, self.dropped_count
         try:
-            self.post(jsonrpc.encode_request(jsonrpc.encode_id(entry.key), method, params))
-            result = await answer
+            self.post(jsonrpc.encode_request(jsonrpc.encode_id(entry.key), entry.method, params))
+        except BaseException:
+            self.pending.take(entry.key)
+            raise
+        self._arm(self.loop, entry.deadline)
+
+    async def answer(self, entry: Outgoing, cancellable: bool = True) -> Raw:
+        """Wait for the answer to what was asked; see `request`."""
+        try:
+            result: Raw = await entry.answer
         except BaseException as error:
             self._give_up(entry, error, cancellable)
             if isinstance(error, RequestTimeout):
-                raise RequestTimeout(method, error.seconds, self._heard(entry, since), error.setting) from None
+                raise RequestTimeout(entry.method, error.seconds, self._heard(entry), error.setting) from None
             raise
         if entry.telling:
             # Only this request's own: a callback may well wait for a request that it made itself.
@@ -215,11 +267,12 @@ class Connection:
             params = b'{"requestId":%d,"reason":%s}' % (entry.key, msgspec.json.encode(_words(reason)))
             self.post(jsonrpc.encode_notification("notifications/cancelled", params))
 
-    def _heard(self, entry: Outgoing, since: tuple[int, int]) -> list[str]:
+    def _heard(self, entry: Outgoing) -> list[str]:
+        noticed = self.noticed(*entry.heard)
         if entry.progress is None:
-            return self.noticed(*since)
+            return noticed
         done, total = entry.progress
-        return [f"progress {done:g}" + ("" if total is None else f" of {total:g}"), *self.noticed(*since)]
+        return [f"progress {done:g}" + ("" if total is None else f" of {total:g}"), *noticed]
 
     def noticed(self, heard: int = 0, dropped: int = 0) -> list[str]:
         """Say what has arrived that answers nothing, one clause each.
@@ -261,7 +314,7 @@ class Connection:
 
     def _request(self, request: Request) -> bytes | Call | None:
         if not self.answers_requests:
-            _log.warning("the server sent the request %s, which its revision forbids; it was ignored", request.method)
+            self._complain("the server sent the request %s, which its revision forbids; it was ignored", request.method)
             return None
         if request.key in self.calls:
             # "The request ID MUST NOT match the ID of any other request the sender has issued and not yet received a
@@ -317,7 +370,7 @@ class Connection:
         try:
             params = _decode_progress(message.params if message.params is not UNSET else b"{}")
         except msgspec.MsgspecError:
-            _log.warning("a malformed notifications/progress was dropped")
+            self._complain("a malformed notifications/progress was dropped")
             return
         entry = self.pending.progressed(params.progressToken, params.progress, params.total, self.loop.time())
         if entry is None or entry.on_progress is None:
@@ -371,19 +424,27 @@ class Connection:
         if self.pending.was_ours(key):
             _log.debug("a late answer to request %s was ignored", key)
         else:
-            _log.warning("an answer to request %r was dropped: no such request was sent", key)
+            self._complain("an answer to request %r was dropped: no such request was sent", key)
 
     def _error_to_nobody(self, error: ErrorResponse) -> None:
         if error.key is not None:
             self._to_nobody(error.key)
             return
-        _log.warning("the peer reports an error that belongs to no request: %s (%d)", error.message, error.code)
+        self._complain("the peer reports an error that belongs to no request: %s (%d)", error.message, error.code)
         self.dispatcher.stray_error(self, error)
 
     # ------------------------------------------------------------------ what breaks the rules
 
+    def _complain(self, text: str, *details: Any) -> None:
+        """Warn of what the peer does wrong, once for each kind: a peer that floods us must not flood the log."""
+        first = text not in self._complained
+        self._complained.add(text)
+        more = "; more of this kind is logged for debugging only" if first else ""
+        _log.log(logging.WARNING if first else logging.DEBUG, text + more, *details)
+
     def oversized(self, error: FrameTooLarge) -> bytes | None:
         """Take note of a frame that was too long to be read; return the frame that answers it, if any."""
+        self._complain("a frame was dropped: %s", error)
         head = error.frame or b""
         invalid = InvalidFrame(INVALID_REQUEST, str(error), **jsonrpc.peek(head))
         entry = None if invalid.answerable else self.pending.take(invalid.key)
@@ -402,7 +463,7 @@ class Connection:
         if entry is not None:
             return None
         shown = frame[:200].decode("utf-8", "replace")
-        _log.warning("a frame was dropped: %s: %s", invalid.reason, shown)
+        self._complain("a frame was dropped: %s: %s", invalid.reason, shown)
         self.dropped_count += 1
         self._dropped = f"{shown!r} ({invalid.reason})"
         return None
@@ -456,9 +517,23 @@ class Connection:
 
     # ------------------------------------------------------------------ deadlines and the end
 
+    @contextlib.contextmanager
+    def deadlines_stopped(self) -> Generator[None]:
+        """Let no deadline of our requests pass in a ``with`` block: it is we who keep the peer waiting."""
+        if not self._stoppers:
+            self._stopped = self.loop.time()
+        self._stoppers += 1
+        try:
+            yield
+        finally:
+            self._stoppers -= 1
+            if not self._stoppers:
+                self.pending.stood_still(self._stopped, self.loop.time())
+                self._arm(self.loop, self.pending.next_deadline())
+
     def _arm(self, loop: asyncio.AbstractEventLoop, deadline: float | None) -> None:
         """Keep one timer for all requests, set to the earliest deadline or before it; ``deadline`` is a new one."""
-        if deadline is None:
+        if deadline is None or self.ended is not None:
             return
         if self._timer is not None and not self._timer.cancelled() and self._timer.when() <= deadline:
             return
@@ -468,6 +543,8 @@ class Connection:
 
     def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
+        if self._stoppers:
+            return
         now = loop.time()
         for entry in self.pending.expired(now):
             entry.settle(entry.late(now))

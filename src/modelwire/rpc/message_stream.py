@@ -56,3 +56,12 @@ class EagerStream(MessageStream, Protocol):
     def send_nowait(self, frame: bytes) -> bool:
         """Queue a frame and return True; return False when `send` would wait or raise."""
         ...
+
+
+@runtime_checkable
+class KnowsUnwritten(MessageStream, Protocol):
+    """A stream that can say what it never began to send. Optional: it spares a client from calling that uncertain."""
+
+    def unwritten(self) -> list[bytes]:
+        """Return the frames, or lines, that were refused or dropped, and of which no byte left."""
+        ...

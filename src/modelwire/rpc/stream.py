@@ -11,17 +11,21 @@ from collections.abc import Callable, Sequence
 
 from modelwire.errors import ConnectionLost, FrameTooLarge
 from modelwire.log import log as _log
+from modelwire.protocol import jsonrpc
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall, Connection
 from modelwire.rpc.dispatcher import Dispatcher
-from modelwire.rpc.message_stream import EagerStream, MessageStream
+from modelwire.rpc.message_stream import EagerStream, KnowsUnwritten, MessageStream
 from modelwire.rpc.observer import Observer
+from modelwire.rules.pending import Outgoing
 from modelwire.rules.session import Session
 
 HIGH_WATER = 1 << 20
 """Bytes waiting to be sent above which whoever answers waits."""
 CLEAN_UP = 1.0
 """Seconds that the handlers of cancelled requests have to clean up before what they use is taken away."""
+PEEK = 256
+"""How many bytes of a frame of ours have its id in them."""
 READ_PAUSE = 1 << 26
 """Bytes waiting to be sent above which nothing more is read: what waits is then bounded by the open requests."""
 
@@ -59,6 +63,7 @@ class Link:
         """Set to have `run` return before it reads the next frame."""
         self._send_nowait = stream.send_nowait if isinstance(stream, EagerStream) else None
         self._out: deque[bytes] = deque()
+        self._unsent: list[bytes] = []
         self._writer: asyncio.Task[None] | None = None
         self._wake: asyncio.Future[None] | None = None
         self._room = asyncio.Event()
@@ -80,7 +85,6 @@ class Link:
             try:
                 frame = ready() or await stream.receive()
             except FrameTooLarge as error:
-                _log.warning("%s", error)
                 refusal = self.connection.oversized(error)
                 if refusal is not None:
                     self.connection.post(refusal)
@@ -171,6 +175,7 @@ class Link:
             # A stream that people bring may raise anything; who waits for an answer must hear of it.
             why = error if isinstance(error, ConnectionLost) else ConnectionLost(f"sending failed: {error!r}")
             _log.debug("frames can no longer be sent: %s", why)
+            self._unsent += out
             out.clear()
             self.backlog = 0
             self.connection.end(why)
@@ -196,6 +201,12 @@ class Link:
         while self.backlog > level and self.connection.ended is None:
             self._room.clear()
             await self._room.wait()
+
+    def was_sent(self, entry: Outgoing) -> bool:
+        """Whether the peer may have got a request, or a part of it, now that the connection has ended."""
+        stream = self.stream
+        dropped = [*self._unsent, *self._out, *(stream.unwritten() if isinstance(stream, KnowsUnwritten) else ())]
+        return all(jsonrpc.peek(frame[:PEEK]).get("key") != entry.key for frame in dropped)
 
     async def flushed(self) -> None:
         """Wait until the stream has taken everything that was posted."""

@@ -20,7 +20,7 @@ _AROUND = len(_BOM) + len(b"\r")
 _PIECE = 4096
 """Smaller pieces of a line are put together at once, so that many tiny ones take no more memory than they hold."""
 _HEAD = 1024
-"""How much of a dropped line is told."""
+"""How much of a dropped or unfinished line is told."""
 
 
 class LineFramer:
@@ -41,6 +41,11 @@ class LineFramer:
         self._held_size = 0
         self._dropping = False
         """The line that is arriving was too long: skip it up to its LF."""
+
+    @property
+    def unfinished(self) -> bytes:
+        """The beginning of a line whose end has not arrived, at most 1 KiB of it."""
+        return b"".join(self._held)[:_HEAD] if self._held_size <= _PIECE else self._held[0][:_HEAD]
 
     def feed(self, chunk: bytes | memoryview) -> list[bytes | FrameTooLarge]:
         """Return what became complete with these bytes, in order.

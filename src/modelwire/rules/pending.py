@@ -19,20 +19,25 @@ class Outgoing:
     """One request of ours that waits for its answer.
 
     Attributes:
-        key: Its id.
+        key: Its id, which is another one when it is sent again over another connection.
         method: Its method.
-        started: When it was sent, on the caller's clock, in seconds.
+        started: When it was sent first, on the caller's clock, in seconds.
+        counted: Since when ``timeout`` counts: since it was sent, or since the last progress.
         timeout: Seconds without answer or progress after which it is given up; None for ever.
+        max_timeout: Seconds after which it is given up whatever progress comes.
         deadline: When that is.
         limit: The moment that no progress can move the deadline past.
         on_progress: Who is told of progress.
         progress: The last progress that came.
         telling: What still tells somebody of its progress.
         settle: Called once, with the raw result or with the exception that ends the wait.
+        answer: What the sender waits for; the bookkeeping never looks at it.
+        heard: What had been heard before it was sent; the bookkeeping never looks at that either.
     """
 
     __slots__ = (
-        "deadline", "key", "limit", "method", "on_progress", "progress", "settle", "started", "telling", "timeout",
+        "answer", "counted", "deadline", "heard", "key", "limit", "max_timeout", "method", "on_progress", "progress",
+        "settle", "started", "telling", "timeout",
     )  # fmt: skip
 
     def __init__(
@@ -49,25 +54,36 @@ class Outgoing:
         self.key = key
         self.method = method
         self.settle = settle
-        self.started = now
+        self.started = self.counted = now
         self.timeout = timeout
+        self.max_timeout = max_timeout
         self.limit = None if max_timeout is None else now + max_timeout
         self.deadline = self._within_limit(now)
         self.on_progress = on_progress
         self.progress: tuple[float, float | None] | None = None
         self.telling: set[Any] | None = None
+        self.answer: Any = None
+        self.heard: Any = None
 
     def moved(self, now: float) -> None:
         """Count the time anew, up to the limit."""
+        self.counted = now
         self.deadline = self._within_limit(now)
+
+    def stood_still(self, since: float, now: float) -> None:
+        """Leave a time out of the count, in which it was not the peer that kept us waiting."""
+        self.counted += now - max(self.counted, since)
+        if self.limit is not None:
+            self.limit += now - max(self.started, since)
+        self.deadline = self._within_limit(self.counted)
 
     def late(self, now: float) -> RequestTimeout:
         """Return the error for the deadline that has passed."""
         limited = self.limit is not None and self.deadline == self.limit
-        seconds = now - self.started if self.progress is not None and not limited else None
-        if seconds is None:
-            seconds = (self.deadline or now) - self.started
-        return RequestTimeout(self.method, round(seconds, 3), (), "max_timeout" if limited else "timeout")
+        waited = self.max_timeout if limited else self.timeout
+        if waited is None or (self.progress is not None and not limited):
+            waited = now - self.started
+        return RequestTimeout(self.method, round(waited, 3), (), "max_timeout" if limited else "timeout")
 
     def _within_limit(self, now: float) -> float | None:
         if self.timeout is None:
@@ -109,6 +125,13 @@ class Pending:
         self._waiting[self._last] = entry
         return entry
 
+    def again(self, entry: Outgoing, settle: Callable[[Any], None]) -> None:
+        """Note a request that another connection has lost, under an id of this one; its deadlines stay as they are."""
+        self._last += 1
+        entry.key = self._last
+        entry.settle = settle
+        self._waiting[self._last] = entry
+
     def take(self, key: IdKey | None) -> Outgoing | None:
         """Return the request that an answer belongs to, which then no longer waits; None when there is none."""
         return None if key is None else self._waiting.pop(key, None)
@@ -135,6 +158,11 @@ class Pending:
         entry.progress = (progress, total)
         entry.moved(now)
         return entry
+
+    def stood_still(self, since: float, now: float) -> None:
+        """Leave a time out of the count of every request."""
+        for entry in self._waiting.values():
+            entry.stood_still(since, now)
 
     def next_deadline(self) -> float | None:
         """Return the earliest deadline, or None when nothing has one."""

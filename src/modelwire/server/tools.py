@@ -140,25 +140,12 @@ class Tools:
         Raises:
             ConfigError: It is no JSON Schema 2020-12, or too large to be safe.
         """
-        signature = function.signature
-        bind, check, structured_result = signature.bind, signature.check_result, tool.output_schema is not None
+        check, structured_result = function.signature.check_result, tool.output_schema is not None
         # Annotated `list`, which says nothing of its items: only then may there be blocks in something structured.
         loose = text and tool.output_schema == {"type": "array"} and not given_output
         validate = result_validator(tool.name, tool.output_schema) if given_output else None
         if validate is not None:
             check = _also(check, validate)
-
-        def run(call: Call) -> Awaitable[Any]:
-            arguments = call.params.arguments
-            args, kwargs = bind(None if arguments is UNSET else arguments)
-            return function(call, args, kwargs)
-
-        values, target = signature.values, function.function
-
-        def run_directly(call: Call) -> Awaitable[Any]:
-            arguments = call.params.arguments
-            assert values is not None
-            return target(*values(None if arguments is UNSET else arguments))
 
         def finish(entry: ToolEntry, call: Call, value: Any) -> Any:
             if isinstance(value, _RESULTS):
@@ -174,8 +161,7 @@ class Tools:
                 return wire.encode_tool_result(value, None, call.peer.revision, identity)
             return CallToolResult(contents.blocks(value))
 
-        directly = function.direct and values is not None
-        return ToolEntry(tool, run_directly if directly else run, finish, self._max_result)
+        return ToolEntry(tool, _runner(function), finish, self._max_result)
 
     def from_handler(
         self, tool: Tool, handler: ToolHandler, timeout: float | None = None, pool: WorkerPool | None = None
@@ -219,6 +205,23 @@ class Tools:
         if entry is None:
             raise unknown(self.registry, call.params.name, call)
         return entry.call(call)
+
+
+def _runner(function: Function) -> Callable[[Call], Awaitable[Any]]:
+    """Return what calls a function with the arguments of a call; with nothing in between where it needs nothing."""
+    bind, values, target = function.signature.bind, function.signature.values, function.function
+
+    def run(call: Call) -> Awaitable[Any]:
+        arguments = call.params.arguments
+        args, kwargs = bind(None if arguments is UNSET else arguments)
+        return function(call, args, kwargs)
+
+    def run_directly(call: Call) -> Awaitable[Any]:
+        arguments = call.params.arguments
+        assert values is not None
+        return target(*values(None if arguments is UNSET else arguments))
+
+    return run_directly if function.direct and values is not None else run
 
 
 def _also(encode: Callable[[Any], bytes], validate: Callable[[bytes], None]) -> Callable[[Any], bytes]:

@@ -49,6 +49,11 @@ class LineReader:
         self._problem: str | None = None
         self._waiter: asyncio.Future[None] | None = None
 
+    @property
+    def unfinished(self) -> bytes:
+        """The beginning of a line that has not ended yet."""
+        return self._framer.unfinished
+
     def preload(self, chunk: bytes) -> None:
         """Take bytes that somebody else has already read from the descriptor."""
         self._ready.extend(self._framer.feed(chunk))

@@ -46,7 +46,9 @@ class LineWriter:
         self._on_broken = on_broken
         self._lines: list[bytes] = []
         self._rest: memoryview | None = None
-        """What is left of the write that the sink took only in part."""
+        """What is left of a write that the sink took only in part, or not yet."""
+        self._rest_is_whole = False
+        self._unwritten: list[bytes] = []
         self._queued = 0
         self._scheduled = False
         self._watching = False
@@ -60,6 +62,7 @@ class LineWriter:
             ConnectionLost: The other end is gone, or this one is closed.
         """
         if self._lost is not None:
+            self._unwritten.append(frame)
             raise self._lost()
         self._queue(frame)
         if self._queued > HIGH_WATER:
@@ -91,11 +94,21 @@ class LineWriter:
         The last reason given is the one told.
         """
         self._lost = lost
-        self._lines.clear()
+        self._unwritten += self._whole_lines()
+        self._lines = []
         self._rest = None
         self._queued = 0
         self._unwatch()
         self._wake()
+
+    def unwritten(self) -> list[bytes]:
+        """Return what was dropped or refused, and of which the sink has not taken a byte: frames, or their lines."""
+        return self._unwritten
+
+    def _whole_lines(self) -> list[bytes]:
+        rest = [] if self._rest is None else bytes(self._rest).split(b"\n")
+        # What the sink took may end within a line, or just behind one: that line counts as written.
+        return [*(rest if self._rest_is_whole else rest[1:]), *self._lines]
 
     def close(self) -> None:
         """Drop what is queued and stop writing."""
@@ -140,7 +153,9 @@ class LineWriter:
     def _write_some(self) -> None:
         if self._rest is None:
             self._rest = memoryview(self._next_lines())
+            self._rest_is_whole = True
         written = self._sink(self._rest)
+        self._rest_is_whole = self._rest_is_whole and not written
         self._queued -= written
         self._rest = self._rest[written:] if written < len(self._rest) else None
 

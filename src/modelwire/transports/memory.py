@@ -25,6 +25,7 @@ class MemoryStream:
         self._inbox_bytes = 0
         self._closed = False
         self._receiver: asyncio.Future[None] | None = None
+        self._refused: list[bytes] = []
         self._senders: list[asyncio.Future[None]] = []
         """Who waits for room in this end's inbox."""
 
@@ -48,6 +49,8 @@ class MemoryStream:
         Raises:
             ConnectionLost: Either end is closed.
         """
+        if self._closed or self._peer._closed:
+            self._refused.append(frame)
         self._require_open()
         peer = self._peer
         peer._put(frame)
@@ -67,6 +70,10 @@ class MemoryStream:
             return False
         self._peer._put(frame)
         return True
+
+    def unwritten(self) -> list[bytes]:
+        """Return the frames that came too late; see `KnowsUnwritten`."""
+        return self._refused
 
     async def aclose(self) -> None:
         """Close this end: the other end receives what was sent, then None; here nothing more is received."""

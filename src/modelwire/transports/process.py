@@ -2,8 +2,8 @@
 
 The child leads its own session and process group, gets a minimal environment, and never survives `aclose`: "closing
 the input stream to the child process", then SIGTERM, then SIGKILL, to the whole group (2025-11-25, basic/lifecycle,
-Shutdown). If this process is killed, the child reads the end of its stdin; one that ignores that is not killed. POSIX
-only; works in any thread that runs an event loop.
+Shutdown). If this process is killed, `modelwire.transports.orphans` does the same. POSIX only; works in any thread that
+runs an event loop.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import signal
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 
-from modelwire.errors import ServerExited
+from modelwire.errors import ConnectionLost, ServerExited
 from modelwire.rpc.observer import Observer, tell
 from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
-from modelwire.transports import forks
+from modelwire.transports import forks, orphans
 from modelwire.transports.exits import ExitWatch, ended
 from modelwire.transports.launch import Launched, child_environment, launch
 from modelwire.transports.line_reader import LineReader
@@ -87,6 +87,11 @@ class ProcessStream:
         """The exit code once the child has ended, negative for a signal; None before, and when it cannot be known."""
         return self._exit_code
 
+    @property
+    def unfinished(self) -> bytes:
+        """The beginning of a line that the child has not ended yet, at most 1 KiB of it."""
+        return self._reader.unfinished
+
     def stderr_tail(self) -> str:
         """Return the last 64 KiB of what the child wrote to stderr."""
         return self._stderr.tail
@@ -117,7 +122,17 @@ class ProcessStream:
             ServerExited: The child has ended.
             ConnectionLost: It closed its stdin, or the stream was closed.
         """
-        await self._writer.send(frame)
+        try:
+            await self._writer.send(frame)
+        except ConnectionLost:
+            # That nobody reads any more is often the first sign of the end.
+            if self._closing is None and await self._exits_within(EXIT_SECONDS):
+                raise self._server_exited() from None
+            raise
+
+    def unwritten(self) -> list[bytes]:
+        """Return the frames that came too late, of which the child got nothing; see `KnowsUnwritten`."""
+        return self._writer.unwritten()
 
     async def aclose(self) -> None:
         """End the child, and whatever it left in its process group, within 5 seconds.
@@ -148,6 +163,11 @@ class ProcessStream:
         finally:
             self._kill()
             self._release()
+
+    def kill(self) -> None:
+        """Kill the child at once and let go of everything; for a loop that has ended, where `aclose` cannot run."""
+        self._kill()
+        self._release()
 
     def _kill(self) -> None:
         """Make sure of the end without waiting for the loop, which may be ending itself."""
@@ -187,11 +207,15 @@ class ProcessStream:
         self._reader.end_when_dry()
         self._exited.set()
 
+    def how_it_ended(self) -> ConnectionLost:
+        """Return what to tell people once `receive` has returned None."""
+        if self._exited.is_set():
+            return self._server_exited()
+        return ConnectionLost(f"the server {self._program!r} closed its stdout, although its process still runs")
+
     def _server_exited(self) -> ServerExited:
-        how = _describe_exit(self._exit_code)
-        return ServerExited(
-            f"the server {self._program!r} {how}; start it again", exit_code=self._exit_code, stderr=self.stderr_tail()
-        )
+        how = describe_exit(self._exit_code)
+        return ServerExited(f"the server {self._program!r} {how}", exit_code=self._exit_code, stderr=self.stderr_tail())
 
 
 class _Group:
@@ -208,6 +232,7 @@ class _Group:
         self._told_to_end: float | None = None
         self._killed = False
         self.pid = popen.pid
+        orphans.guard(self.pid)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to every process of the group, if there is one."""
@@ -215,7 +240,7 @@ class _Group:
             return
         is_over, exit_code = ended(self._popen)
         if is_over and exit_code is None:  # reaped by somebody else: the number may be a stranger's
-            self._over = True
+            self._end()
             return
         if number == signal.SIGTERM and self._told_to_end is None:
             self._told_to_end = asyncio.get_running_loop().time()
@@ -244,7 +269,11 @@ class _Group:
                 self._popen.wait(KILL_SECONDS)
         if self._send(0):
             self._send(signal.SIGKILL)
+        self._end()
+
+    def _end(self) -> None:
         self._over = True
+        orphans.release(self.pid)
 
     def _send(self, number: int) -> bool:
         """Return whether there was somebody to send it to."""
@@ -292,12 +321,13 @@ async def spawn(
     )
 
 
-def _describe_exit(exit_code: int | None) -> str:
+def describe_exit(exit_code: int | None) -> str:
+    """Say how a process ended, as the end of a sentence."""
     if exit_code is None:
         return "has ended"
     if exit_code >= 0:
         return f"exited with code {exit_code}"
     try:
-        return f"was ended by {signal.Signals(-exit_code).name}"
+        return f"was ended by {signal.Signals(-exit_code).name} (signal {-exit_code})"
     except ValueError:
         return f"was ended by signal {-exit_code}"

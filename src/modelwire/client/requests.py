@@ -1,0 +1,431 @@
+"""What can be asked of a server: every public method of a client that sends a request.
+
+How a request travels, and what becomes of one that gets lost, is in `modelwire.client.conversation`; opening and
+closing are in `modelwire.client.client`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, TypeVar, cast, overload
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from modelwire.client.answers import unanswered
+from modelwire.client.contact import Contact
+from modelwire.client.conversation import Conversation
+from modelwire.client.hearing import Hearing
+from modelwire.client.listening import Listening
+from modelwire.client.lists import all_pages
+from modelwire.client.values import arguments_json, prompt_arguments, reference, seconds, value_of
+from modelwire.errors import ConfigError, ConnectionLost, ProtocolViolation
+from modelwire.protocol import structured
+from modelwire.protocol import types as t
+from modelwire.protocol.methods import METHODS
+from modelwire.protocol.revisions import Revision
+from modelwire.rules.pending import OnProgress
+
+T = TypeVar("T")
+
+
+class _TheClients:
+    """Stands for "as the client was told" where None has a meaning of its own."""
+
+    def __repr__(self) -> str:
+        return "<the client's>"
+
+
+DEFAULT: Any = _TheClients()
+
+
+class Requests:
+    """The part of `modelwire.client.client.Client` that asks; it sets what is declared here."""
+
+    timeout: float | None
+    """Seconds that a request may take without answer or progress, where a call says nothing else."""
+    tools: list[t.Tool] | None
+    """The tools as last listed, by `list_tools` or, after a tutorial's announcement, by the client itself; None before,
+    and again when a lost connection was replaced by another one."""
+    resources: list[t.Resource] | None
+    """The resources as last listed, likewise."""
+    _max_timeout: float | None
+    _capabilities: t.ClientCapabilities
+    _log_level: t.LoggingLevel | None
+    _hearing: Hearing
+    _stale: set[str]
+    _conversation: Conversation
+
+    @property
+    def revision(self) -> Revision:
+        """The revision that both sides speak."""
+        return self._conversation.contacts.opened.revision
+
+    # ------------------------------------------------------------------ lists
+
+    async def list_tools(self, *, timeout: float | None = DEFAULT) -> list[t.Tool]:
+        """Return every tool, following pages; empty when the server has none to list.
+
+        Args:
+            timeout: Seconds per page; by default the client's.
+
+        Raises:
+            ProtocolViolation: A cursor repeats, or there are more than 1000 pages.
+        """
+        self.tools = [structured.unwrap_tool(tool) for tool in await self._list("tools/list", "tools", timeout)]
+        return list(self.tools)
+
+    async def list_resources(self, *, timeout: float | None = DEFAULT) -> list[t.Resource]:
+        """Return every resource, following pages; empty when the server has none to list. See `list_tools`."""
+        self.resources = await self._list("resources/list", "resources", timeout)
+        return list(self.resources)
+
+    async def list_resource_templates(self, *, timeout: float | None = DEFAULT) -> list[t.ResourceTemplate]:
+        """Return every resource template, following pages. See `list_tools`."""
+        return await self._list("resources/templates/list", "resource_templates", timeout)
+
+    async def list_prompts(self, *, timeout: float | None = DEFAULT) -> list[t.Prompt]:
+        """Return every prompt, following pages. See `list_tools`."""
+        return await self._list("prompts/list", "prompts", timeout)
+
+    async def _list(self, method: str, field: str, timeout: float | None) -> list[Any]:
+        opened = self._conversation.contacts.opened
+        if opened.declared and getattr(opened.capabilities, cast(str, METHODS[method].capability)) is None:
+            return []
+
+        contact: Contact | None = None
+
+        async def fetch(cursor: str | None) -> Any:
+            nonlocal contact
+            page = await self._typed(method, t.PaginatedRequestParams(cursor=cursor), timeout, on=contact)
+            contact = contact or self._conversation.contacts.here()
+            return page
+
+        try:
+            return await all_pages(method, field, fetch)
+        except ConnectionLost:
+            if contact is None or not self._conversation.contacts.comes_back:
+                raise
+        # The cursor of a server that is gone means nothing to the one that comes after it.
+        contact = None
+        return await all_pages(method, field, fetch)
+
+    # ------------------------------------------------------------------ tools
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = DEFAULT,
+        max_timeout: float | None = DEFAULT,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> t.CallToolResult:
+        """Call a tool and return its result as it is, ``is_error`` included.
+
+        Args:
+            name: The tool.
+            arguments: Its arguments.
+            timeout: Seconds without answer or progress; by default the client's; None for no limit.
+            max_timeout: Seconds whatever progress comes.
+            on_progress: Called with ``(progress, total, message)``, every time before this returns.
+            meta: Further entries for the request's ``_meta``.
+
+        Raises:
+            InvalidParams: There is no such tool.
+            RequestTimeout: No answer came in time; the server is told to stop.
+            ConnectionLost: The connection ended.
+            ProtocolViolation: The answer breaks a rule.
+            ConfigError: The arguments cannot be sent; or the tool asks for input, which this client does not give by
+                itself.
+        """
+        encoded = arguments_json(arguments)
+        params = t.CallToolRequestParams(name, arguments=UNSET if encoded is None else Raw(encoded))
+        result = await self._typed("tools/call", params, timeout, max_timeout, on_progress, meta)
+        return structured.unwrap_result(cast(t.CallToolResult, result))
+
+    @overload
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: type[T],
+        timeout: float | None = ...,
+        max_timeout: float | None = ...,
+        on_progress: OnProgress | None = None,
+    ) -> T: ...
+    @overload
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: Any = None,
+        timeout: float | None = ...,
+        max_timeout: float | None = ...,
+        on_progress: OnProgress | None = None,
+    ) -> Any: ...
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: Any = None,
+        timeout: float | None = DEFAULT,
+        max_timeout: float | None = DEFAULT,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """Call a tool and return its value: the structured content, or else the text, or else the content blocks.
+
+        Args:
+            name: The tool.
+            arguments: Its arguments.
+            returns: The type that the value is converted to; also out of the ``{"result": ...}`` in which servers made
+                with other libraries wrap what is no object.
+            timeout: As for `call_tool`.
+            max_timeout: As for `call_tool`.
+            on_progress: As for `call_tool`.
+
+        Raises:
+            ToolError: The tool failed; the message is what it said.
+            ProtocolViolation: The value is not of the type.
+        """
+        result = await self.call_tool(
+            name, arguments, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress
+        )
+        return value_of(result, returns)
+
+    # ------------------------------------------------------------------ resources, prompts, completion
+
+    async def read_resource(self, uri: str, *, timeout: float | None = DEFAULT) -> t.ReadResourceResult:
+        """Read a resource.
+
+        Raises:
+            ResourceNotFound: There is none of that URI.
+        """
+        return cast(
+            t.ReadResourceResult, await self._typed("resources/read", t.ReadResourceRequestParams(uri), timeout)
+        )
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = DEFAULT
+    ) -> t.GetPromptResult:
+        """Have a prompt written out.
+
+        Args:
+            name: The prompt.
+            arguments: Its arguments; what is no string is sent as its JSON.
+            timeout: As for `call_tool`.
+
+        Raises:
+            InvalidParams: There is no such prompt, or an argument is missing or wrong.
+        """
+        params = t.GetPromptRequestParams(name, arguments=prompt_arguments(arguments))
+        return cast(t.GetPromptResult, await self._typed("prompts/get", params, timeout))
+
+    async def complete(
+        self,
+        ref: str | t.PromptReference | t.ResourceTemplateReference,
+        argument: str,
+        value: str = "",
+        *,
+        arguments: Mapping[str, str] | None = None,
+        timeout: float | None = DEFAULT,
+    ) -> t.Completion:
+        """Ask for values that an argument may take.
+
+        Args:
+            ref: The prompt's name, or the template or URI of a resource.
+            argument: The argument.
+            value: What has been typed so far.
+            arguments: The arguments that have a value already.
+            timeout: As for `call_tool`.
+        """
+        context = None if arguments is None else t.CompletionContext(arguments=dict(arguments))
+        params = t.CompleteRequestParams(reference(ref), t.CompletionArgument(argument, value), context=context)
+        result = cast(t.CompleteResult, await self._typed("completion/complete", params, timeout))
+        return result.completion
+
+    # ------------------------------------------------------------------ the rest of the protocol
+
+    async def ping(self, *, timeout: float | None = DEFAULT) -> None:
+        """Ask for a sign of life: ``ping``, or ``server/discover`` where the revision has no ping."""
+        await self.request("ping" if self.revision.handshake else "server/discover", timeout=timeout)
+
+    async def set_log_level(self, level: t.LoggingLevel, *, timeout: float | None = DEFAULT) -> None:
+        """Choose the least severe log messages to receive; in 2026-07-28 each request says so from then on.
+
+        Args:
+            level: One of the eight levels of RFC 5424.
+            timeout: As for `call_tool`.
+        """
+        if level not in t.LOGGING_LEVELS:
+            raise ConfigError(f"unknown log level {level!r}; known are {', '.join(t.LOGGING_LEVELS)}")
+        self._conversation.log_level = self._log_level = level
+        if not self.revision.log_level_per_request:
+            await self._typed("logging/setLevel", t.SetLevelRequestParams(level), timeout)
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = DEFAULT,
+        on_progress: OnProgress | None = None,
+    ) -> dict[str, Any]:
+        """Send any request and return its result as it came.
+
+        Args:
+            method: The method.
+            params: Its parameters.
+            timeout: As for `call_tool`.
+            on_progress: As for `call_tool`.
+
+        Raises:
+            PeerError: The server answered with an error.
+        """
+        raw = await self._raw(method, None if params is None else dict(params), timeout, DEFAULT, on_progress)
+        try:
+            result = msgspec.json.decode(raw)
+        except msgspec.MsgspecError as error:
+            raise ProtocolViolation(f"the answer to {method} is no JSON: {error}", bytes(raw)) from None
+        if not isinstance(result, dict):
+            raise ProtocolViolation(f"the answer to {method} must be an object", bytes(raw))
+        return cast("dict[str, Any]", result)
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Send any notification.
+
+        Raises:
+            ConnectionLost: The connection has ended.
+        """
+        await self._conversation.notify(method, None if params is None else dict(params), timeout=self.timeout)
+
+    async def subscribe(self, uri: str, *, timeout: float | None = DEFAULT) -> None:
+        """Have the server tell of changes of a resource; handshake revisions only. `listen` works on every revision."""
+        await self._typed("resources/subscribe", t.SubscribeRequestParams(uri), timeout)
+        self._hearing.subscribed.add(uri)
+
+    async def unsubscribe(self, uri: str, *, timeout: float | None = DEFAULT) -> None:
+        """Take a `subscribe` back; handshake revisions only."""
+        self._hearing.subscribed.discard(uri)
+        await self._typed("resources/unsubscribe", t.UnsubscribeRequestParams(uri), timeout)
+
+    def listen(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Sequence[str] = (),
+        timeout: float | None = DEFAULT,
+    ) -> Listening:
+        """Return an ``async with`` block that yields typed events of what changes, on every revision.
+
+        Args:
+            tools: The list of tools.
+            prompts: The list of prompts.
+            resources: The lists of resources and templates.
+            uris: Resources to follow.
+            timeout: Seconds that the server may take to agree; by default the client's. Then there is no limit.
+
+        What the server does not agree to tell is logged, and missing from the block's ``honoured``. The hints of some
+        tutorials, notifications called ``tools/list`` and the like, count as what they mean.
+
+        Example:
+            ```
+            async with client.listen(tools=True, uris=["file:///log"]) as events:
+                async for event in events:
+                    print(event)
+            ```
+
+        Raises:
+            ConfigError: Nothing is asked for, or ``uris`` is a string.
+        """
+        if isinstance(uris, str):
+            raise ConfigError(f"uris= takes a list of URIs: uris=[{uris!r}]")
+        if not (tools or prompts or resources or uris):
+            raise ConfigError(
+                "listen() was asked for nothing; pass tools=True, prompts=True, resources=True or uris=[...]"
+            )
+        wanted = t.SubscriptionFilter(
+            tools_list_changed=tools or None,
+            prompts_list_changed=prompts or None,
+            resources_list_changed=resources or None,
+            resource_subscriptions=list(uris) or None,
+        )
+        patience = self.timeout if timeout is DEFAULT else seconds(timeout, "timeout")
+        return Listening(self._conversation, self._hearing, wanted, patience)
+
+    # ------------------------------------------------------------------ inside
+
+    def _list_again(self, name: str) -> Awaitable[None] | None:
+        """List again what a server announced in a tutorial's way; a burst is one listing more, not many."""
+        listed = self.tools if name == "tools" else self.resources
+        if listed is None or name in self._stale or not self.revision.handshake:
+            return None
+        self._stale.add(name)
+        return self._listed_again(name)
+
+    async def _listed_again(self, name: str) -> None:
+        await asyncio.sleep(0)  # the rest of the burst
+        self._stale.discard(name)
+        await (self.list_tools() if name == "tools" else self.list_resources())
+
+    async def _typed(
+        self,
+        method: str,
+        params: Any,
+        timeout: float | None,
+        max_timeout: float | None = DEFAULT,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+        on: Contact | None = None,
+    ) -> t.Received:
+        row = METHODS[method]
+        if not row.sent_by("client", self.revision):
+            raise ConfigError(f"{method} does not exist in {self.revision}, which the server speaks")
+        raw = await self._raw(method, params, timeout, max_timeout, on_progress, meta, on)
+        result = self._conversation.decode(raw, row)
+        if isinstance(result, t.InputRequiredResult):
+            name = "" if row.name_field is None else getattr(params, row.name_field)
+            raise unanswered(method, name, result, self._capabilities)
+        return result
+
+    async def _raw(
+        self,
+        method: str,
+        params: Any,
+        timeout: float | None,
+        max_timeout: float | None,
+        on_progress: OnProgress | None,
+        meta: Mapping[str, Any] | None = None,
+        on: Contact | None = None,
+    ) -> Raw:
+        wait = self.timeout if timeout is DEFAULT else seconds(timeout, "timeout")
+        if max_timeout is DEFAULT:
+            limit = self._max_timeout
+            max_timeout = None if wait is None or limit is None else max(wait, limit)
+        if on_progress is not None and not callable(on_progress):
+            raise ConfigError(f"on_progress is called with (progress, total, message); {on_progress!r} is no function")
+        return await self._conversation.request(
+            method,
+            params,
+            timeout=wait,
+            max_timeout=seconds(max_timeout, "max_timeout"),
+            on_progress=on_progress,
+            meta=meta,
+            on=on,
+        )
+
+    def _may_repeat(self, method: str, params: Any) -> bool:
+        row = METHODS.get(method)
+        if row is None or method != "tools/call":
+            return row is not None and not row.effects
+        name = params.name if isinstance(params, t.CallToolRequestParams) else params.get("name")
+        tool = next((tool for tool in self.tools or () if tool.name == name), None)
+        hints = None if tool is None else tool.annotations
+        return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
