@@ -191,7 +191,7 @@ class RequestCancelled(LocalError):
 
 
 class ConnectionFailed(LocalError):
-    """The connection could not be opened; the message says to what, why, and what to try."""
+    """A connection could not be opened, or not be listened for; the message says where, why, and what to try."""
 
 
 class ConnectionLost(LocalError):

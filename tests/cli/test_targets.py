@@ -35,29 +35,29 @@ def test_the_main_part_of_a_file_is_found(source: str, found: bool) -> None:
 def test_a_file_with_main_part_is_started_as_a_program(tmp_path: Path) -> None:
     path = tmp_path / "s.py"
     path.write_text('if __name__ == "__main__": ...\n')
-    assert resolve(str(path), None).command == [sys.executable, str(path)]
+    assert resolve(str(path), None).server == [sys.executable, str(path)]
 
 
 def test_a_file_without_is_served(tmp_path: Path) -> None:
     path = tmp_path / "s.py"
     path.write_text("server = 1\n")
-    assert resolve(str(path), None).command == [*SERVED, str(path)]
+    assert resolve(str(path), None).server == [*SERVED, str(path)]
 
 
 def test_a_named_object_is_served_whatever_the_file_has(tmp_path: Path) -> None:
     path = tmp_path / "s.py"
     path.write_text('if __name__ == "__main__": ...\n')
-    assert resolve(f"{path}:app.server", None).command == [*SERVED, f"{path}:app.server"]
+    assert resolve(f"{path}:app.server", None).server == [*SERVED, f"{path}:app.server"]
 
 
 def test_a_file_whose_name_begins_with_a_dash_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("-s.py").write_text("server = 1\n")
-    assert resolve("-s.py", None).command == [*SERVED, "./-s.py"]
+    assert resolve("-s.py", None).server == [*SERVED, "./-s.py"]
 
 
 def test_a_command_is_taken_as_it_is() -> None:
-    assert resolve(None, ["node", "", "a b", "--"]).command == ["node", "", "a b", "--"]
+    assert resolve(None, ["node", "", "a b", "--"]).server == ["node", "", "a b", "--"]
 
 
 def test_a_colon_in_a_file_name_is_no_object(tmp_path: Path) -> None:

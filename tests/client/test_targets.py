@@ -39,8 +39,10 @@ def target(what: Any, **more: Any) -> Target:
         ([], "a command is a list of strings"),
         (["python", 5], "a command is a list of strings"),
         ("python server.py -x", r"give a command as a list: \['python', 'server.py', '-x'\]"),
-        ("http://127.0.0.1:8000/mcp", "this version speaks stdio and in memory only"),
-        ("ws://x", "this version speaks stdio and in memory only"),
+        ("http://127.0.0.1:8000/mcp", "this version speaks no HTTP and no WebSocket; give a command as a list"),
+        ("ws://x", "this version speaks no HTTP and no WebSocket"),
+        ("tcp://127.0.0.1", "the port is missing; write tcp://HOST:PORT"),
+        ("unix://run/x.sock", "write unix:// and a path from the root, with three slashes in all"),
         ("no_such_server.py", "there is no file 'no_such_server.py'"),
     ],
 )
@@ -66,6 +68,8 @@ def test_a_file_is_run_with_this_python_wherever_the_command_runs(
 def test_a_target_is_called_what_people_know_it_by() -> None:
     assert str(target(["npx", "-y", "weather"])) == "npx -y weather"
     assert str(target(Server("weather"))) == "the server 'weather'"
+    assert str(target("tcp://[::1]:9000")) == "tcp://[::1]:9000"
+    assert str(target("unix:///run/x.sock")) == "unix:///run/x.sock"
 
 
 @pytest.mark.parametrize(
@@ -194,3 +198,4 @@ async def test_closing_what_was_never_opened_does_nothing() -> None:
     async with fake_server() as fake:
         assert not target(fake.stream).can_restart
         assert target(["x"]).can_restart
+        assert target("tcp://127.0.0.1:1").can_restart

@@ -64,7 +64,7 @@ def command_exists(words: list[str]) -> bool:
 
 def connects_to(scheme: str) -> bool:
     try:
-        Client(f"{scheme}localhost:1")
+        Client(f"{scheme}/run/x.sock" if scheme == "unix://" else f"{scheme}localhost:1")
     except ConfigError:
         return False
     return True

@@ -160,3 +160,53 @@ async def test_discarding_lets_the_other_end_write_on(stack: ExitStack) -> None:
     lines.discard()
     await writer.send(b"x" * (3 * MiB))
     assert await lines.receive() is None
+
+
+async def test_exhausting_throws_away_what_comes_until_the_end(stack: ExitStack) -> None:
+    reading, writing = open_pipe(stack)
+    lines = reader(stack, reading)
+    os.write(writing, b"[1]\n[2]\n")
+    assert await lines.receive() == b"[1]"
+    exhausting = [asyncio.create_task(lines.exhaust(30)) for _ in range(2)]
+    await let_others_run()
+    os.write(writing, b"[3]\n")
+    await let_others_run()
+    assert not any(task.done() for task in exhausting)
+    os.close(writing)
+    await asyncio.gather(*exhausting)
+    assert await lines.receive() is None
+    await lines.exhaust(30)
+
+
+async def test_exhausting_gives_up_after_its_time(stack: ExitStack) -> None:
+    reading, _ = open_pipe(stack)
+    lines = reader(stack, reading)
+    await lines.exhaust(0.01)
+    assert await lines.receive() is None
+
+
+async def test_a_failure_can_wait_until_everything_that_came_is_handed_out(stack: ExitStack) -> None:
+    reading, writing = open_pipe(stack)
+    os.set_blocking(reading, False)
+    lines = reader(stack, reading)
+    waiting = asyncio.create_task(lines.receive())
+    await let_others_run()
+    os.write(writing, b"[1]\n[2]\n[3]\n")
+    lines.fail_when_dry("it broke")
+    assert await waiting == b"[1]"
+    assert [await lines.receive() for _ in range(2)] == [b"[2]", b"[3]"]
+    for _ in range(2):
+        with pytest.raises(ConnectionLost, match="it broke"):
+            await lines.receive()
+
+
+async def test_reading_leaves_a_sign(stack: ExitStack) -> None:
+    reading, writing = open_pipe(stack)
+    lines = reader(stack, reading)
+    waiting = asyncio.create_task(lines.receive())
+    await let_others_run()
+    assert not lines.stirred
+    os.write(writing, b"half a line")
+    await let_others_run()
+    assert lines.stirred
+    waiting.cancel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import signal
 import socket
 import tty
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from modelwire.errors import ConnectionLost
 from modelwire.transports import line_writer
-from modelwire.transports.line_writer import LineWriter, cautious_sink, direct_sink
+from modelwire.transports.line_writer import LineWriter, cautious_sink, direct_sink, socket_sink
 from tests.transports.descriptors import open_pipe, reader
 from tests.transports.turns import let_others_run, without_suspension
 
@@ -168,3 +169,37 @@ async def test_what_was_written_is_not_called_unwritten(stack: ExitStack) -> Non
     await writer.drain(5)
     writer.close()
     assert writer.unwritten() == []
+
+
+async def test_a_sink_that_takes_something_again_leaves_a_sign(stack: ExitStack) -> None:
+    reading, writing = open_pipe(stack, blocking_writes=False)
+    writer = LineWriter(writing, direct_sink(writing), name="the pipe")
+    stack.callback(writer.close)
+    writer.send_nowait(b"x")
+    await let_others_run()
+    assert not writer.blocked
+    writer.send_nowait(b"x" * 500_000)
+    await let_others_run()
+    assert writer.blocked
+    assert not writer.stirred
+    while not writer.stirred:
+        os.read(reading, 65536)
+        await let_others_run()
+
+
+async def test_a_sink_for_a_socket_never_blocks_and_raises_no_signal(stack: ExitStack) -> None:
+    ours, theirs = socket.socketpair()
+    stack.callback(ours.close)
+    sink = socket_sink(ours)
+    try:
+        while True:  # a write that blocked would run into the test's time limit
+            sink(b"x" * 100_000)
+    except BlockingIOError:
+        assert ours.getblocking()
+    theirs.close()
+    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        with pytest.raises(OSError, match="Broken pipe|reset"):
+            sink(b"x")
+    finally:
+        signal.signal(signal.SIGPIPE, before)

@@ -36,13 +36,16 @@ class Served(Exception):
         self.exit_code = exit_code
 
 
-def load_server(target: str, arguments: list[str], prepare: Callable[[Server], None]) -> Server:
+def load_server(
+    target: str, arguments: list[str], prepare: Callable[[Server], None], listen: str | None = None
+) -> Server:
     """Import a file and return its server.
 
     Args:
         target: ``FILE`` or ``FILE:OBJECT``.
         arguments: What the file finds in ``sys.argv`` after its own name.
         prepare: Called with each server before it serves, also if it does so while the file is imported.
+        listen: Where a server serves that does so while the file is imported, in place of stdio.
 
     Raises:
         Failure: The file cannot be read or imported, or it is not clear which object is meant.
@@ -59,7 +62,7 @@ def load_server(target: str, arguments: list[str], prepare: Callable[[Server], N
         prepare(server)
         served.append(server)
 
-    with _told_of_serving(note):
+    with _told_of_serving(note, listen):
         module = _import(path, served)
     if served:
         raise Served(0)
@@ -103,15 +106,20 @@ def _status(end: SystemExit) -> int:
 
 
 @contextlib.contextmanager
-def _told_of_serving(note: Callable[[Server], None]) -> Generator[None]:
-    """Have every server that starts to serve inside the block announced before it does."""
+def _told_of_serving(note: Callable[[Server], None], listen: str | None) -> Generator[None]:
+    """Have every server that starts to serve inside the block announced before it does.
+
+    Args:
+        note: Told of it; not of one that serves a message stream, which is the file's own affair.
+        listen: Where it serves what would have been stdio.
+    """
     originals: dict[str, Any] = {name: getattr(Server, name) for name in ("run", "serve", "serving")}
 
     def announced(original: Any) -> Any:
-        def serve(self: Server, endpoint: Any = None) -> Any:
-            if endpoint is None:
+        def serve(self: Server, endpoint: Any = None, **options: Any) -> Any:
+            if endpoint is None or isinstance(endpoint, str):
                 note(self)
-            return original(self, endpoint)
+            return original(self, listen if endpoint is None else endpoint, **options)
 
         return serve
 

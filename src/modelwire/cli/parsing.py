@@ -16,6 +16,8 @@ TARGET is one of:
   FILE.py            a Python file. If it has an `if __name__ == "__main__":` part it is started as a program
                      (`python FILE.py`); if not, its Server object is served by `mw run FILE.py`.
   FILE.py:OBJECT     that Server object of the file, served by `mw run`.
+  tcp://HOST:PORT    a server that listens there, as after `mw run FILE.py --listen tcp://127.0.0.1:9000`.
+  unix:///PATH       the same on a Unix socket.
   -- COMMAND...      in TARGET's place, at the end of the line: any program with its arguments, exactly as given,
                      such as: mw {name} {more}-- node server.js --port 1
 """
@@ -52,12 +54,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_target(parser: Parser) -> None:
-    """Add the server's file, which is checked before anything else is, so that its error is the one that is told."""
+    """Add the server, which is checked before anything else is, so that its error is the one that is told."""
 
     def target(text: str) -> str:
-        from modelwire.cli.targets import is_python_file, no_python_file  # only where there is a target
+        from modelwire.cli.targets import is_address, is_python_file, no_python_file  # only where there is a target
 
-        if not is_python_file(text):
+        if not (is_address(text) or is_python_file(text)):
             raise usage(no_python_file(text, parser.prog, parser.words))
         return text
 
@@ -83,7 +85,7 @@ def add_client_options(parser: Parser) -> None:
         metavar="NAME[=VALUE]",
         action="append",
         default=[],
-        help="a variable for the server, which gets a minimal environment; without VALUE, as it is here",
+        help="a variable for a server that is started, which gets a minimal environment; without VALUE, as it is here",
     )
     group.add_argument("-v", "--verbose", action="store_true", help="show the server's stderr and its log messages")
 

@@ -58,12 +58,14 @@ async def _with(client: Client, args: Namespace, work: Work) -> int:
 
 def _client(args: Namespace) -> Client:
     target = resolve(getattr(args, "target", None), args.command)
+    if args.env and isinstance(target.server, str):
+        raise usage(f"--env is for servers that mw starts; the one at {target.server} runs already")
     given = [entry.partition("=") for entry in args.env]
     limit = args.timeout
     quiet, total, connect = _BY_DEFAULT if limit is None else (limit, limit, limit)
     try:
         return Client(
-            target.command,
+            target.server,
             revision=args.revision,
             timeout=quiet,
             max_timeout=total,

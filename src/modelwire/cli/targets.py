@@ -1,4 +1,4 @@
-"""What a command line is pointed at, and the program that it stands for.
+"""What a command line is pointed at: a server's program, or where one listens.
 
 Nothing is started here, and no Python file is run: a file is only looked at.
 """
@@ -20,22 +20,22 @@ PYTHON_VARIABLES = ("PYTHON*", "VIRTUAL_ENV")
 
 @dataclass(frozen=True)
 class Target:
-    """A server's program.
+    """A server.
 
     Attributes:
-        command: The program and its arguments.
-        pass_env: Names of environment variables to hand on.
+        server: Its program and arguments, or the address where it listens.
+        pass_env: Names of environment variables to hand on to a program.
     """
 
-    command: list[str]
+    server: list[str] | str
     pass_env: tuple[str, ...] = ()
 
 
 def resolve(target: str | None, command: list[str] | None) -> Target:
-    """Return the program that a command line stands for.
+    """Return the server that a command line stands for.
 
     Args:
-        target: ``FILE.py`` or ``FILE.py:OBJECT``, where it was given.
+        target: ``FILE.py``, ``FILE.py:OBJECT`` or an address, where it was given.
         command: What followed ``--``, where it was given.
 
     Raises:
@@ -46,6 +46,8 @@ def resolve(target: str | None, command: list[str] | None) -> Target:
             raise usage("after -- the server's command is expected, such as: -- node server.js")
         return Target(command)
     assert target is not None
+    if is_address(target):
+        return Target(target)
     if not is_python_file(target):
         raise usage(no_python_file(target))
     path, object_name = split_object(target)
@@ -70,6 +72,13 @@ def split_object(target: str) -> tuple[str, str | None]:
     if not colon or os.path.exists(target) or not all(part.isidentifier() for part in name.split(".")):
         return target, None
     return path, name
+
+
+def is_address(target: str) -> bool:
+    """Whether a target is meant as an address where a server listens; its client says what is wrong with it."""
+    from modelwire.transports.socket_address import is_socket_url
+
+    return is_socket_url(target)
 
 
 def is_python_file(target: str) -> bool:
@@ -129,7 +138,7 @@ def no_python_file(target: str, program: str = "mw call", words: Sequence[str] =
         words: What followed it on the command line.
     """
     if "://" in target:
-        return f"{target!r} is an address; this version starts servers and speaks stdio with them only"
+        return f"{target!r} is an address; this version knows tcp://HOST:PORT and unix:///PATH only"
     at = words.index(target) if target in words else len(words)
     before, after = list(words[:at]), list(words[at + 1 :])
     count = _own_words(after)

@@ -38,8 +38,8 @@ class Client(Requests):
     Use it as ``async with Client(target) as client:``, or `connect` and `close` it yourself.
 
     Args:
-        target: A command as a list, the path of a ``.py`` file, a `Server` in this process, a `MessageStream`, or a
-            function (it may be async) that opens one.
+        target: A command as a list, the path of a ``.py`` file, ``tcp://host:port``, ``unix:///path``, a `Server` in
+            this process, a `MessageStream`, or a function (it may be async) that opens one.
         revision: The only revision to speak, such as ``"2025-06-18"``; by default the client finds out.
         name: What the client calls itself.
         version: Its version; by default modelwire's.
@@ -54,6 +54,9 @@ class Client(Requests):
         cwd: The folder that a command runs in.
         stderr: Where a command's stderr goes besides being kept: a file object, or a callable that takes lines.
         max_message: The longest message that is accepted, in bytes.
+        heartbeat: Seconds of silence after which a server behind ``tcp://`` or ``unix://`` is asked for a sign of life,
+            with ``ping``, or ``server/discover`` where there is none; after as many again the connection is lost. By
+            default only TCP itself asks, after a minute.
         on_log: Called with each log message (`LoggingMessageNotificationParams`). May be async, like every callback.
             Where requests carry the level (2026-07-28), they ask for "info" until `set_log_level` says otherwise.
         on_notification: Called with ``(method, params)`` of each notification.
@@ -95,6 +98,7 @@ class Client(Requests):
         cwd: str | os.PathLike[str] | None = None,
         stderr: StderrTarget | None = None,
         max_message: int = DEFAULT_MAX_MESSAGE,
+        heartbeat: float | None = None,
         on_log: OnLog | None = None,
         on_notification: OnNotification | None = None,
         handlers: Mapping[str, Handler] | None = None,
@@ -128,6 +132,7 @@ class Client(Requests):
                 cwd=cwd,
                 stderr=stderr,
                 max_message=max_message,
+                heartbeat=seconds(heartbeat, "heartbeat"),
                 observers=observers,
             ),
             opener,

@@ -14,6 +14,7 @@ the era once, and nothing after it asks again. It opens no stream and starts no 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,6 +122,16 @@ class Opener:
             CLIENT_CAPABILITIES: Raw(wire.encode(self.capabilities, revision)),
         }
 
+    def ping(self, connection: Connection, revision: Revision, timeout: float) -> Awaitable[object]:
+        """Ask for a sign of life on an open connection."""
+        params = None if revision.handshake else wire.with_meta(b"{}", self.request_meta(revision))
+        return connection.request(ping_method(revision), params, timeout=timeout)
+
+    @property
+    def strays(self) -> list[str]:
+        """The last errors that named no request, one clause each."""
+        return self._strays[-3:]
+
     def stray_error(self, connection: Connection, answer: ErrorResponse) -> None:
         """Take an error that names no request: some servers answer what they do not know so, the probe first of all."""
         error = peer_error(answer.code, answer.message, answer.data)
@@ -147,7 +158,7 @@ class Opener:
                 return await self._open(connection)
         except TimeoutError:
             what = "initialize" if self.legacy else "server/discover"
-            heard = [*self._strays[-3:], *connection.noticed(0)]
+            heard = [*self.strays, *connection.noticed(0)]
             raise RequestTimeout(what, timeout or 0, heard, "connect_timeout") from None
 
     async def _open(self, connection: Connection) -> Opened:
@@ -329,6 +340,11 @@ def _drop(task: asyncio.Task[Any]) -> None:
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
+def ping_method(revision: Revision) -> str:
+    """Return what asks for a sign of life: ``ping``, or ``server/discover`` where the revision has no ping."""
+    return "ping" if revision.handshake else "server/discover"
+
+
 def server_info(result: t.Received) -> t.Implementation | None:
     """Return who the server says it is in a result, if it does.
 
@@ -346,4 +362,4 @@ def server_info(result: t.Received) -> t.Implementation | None:
         return None
 
 
-__all__ = ["PROBE_WAIT", "Opened", "Opener", "server_info"]
+__all__ = ["PROBE_WAIT", "Opened", "Opener", "ping_method", "server_info"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, cast
 
 from modelwire.client.connect import Opened, Opener
 from modelwire.client.endings import at_start, how_it_ended, still_waiting
@@ -18,6 +18,7 @@ from modelwire.errors import ConnectionFailed, ConnectionLost, RequestTimeout
 from modelwire.log import log as _log
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Dispatcher
+from modelwire.rpc.heartbeat import Watched, keep_watch
 from modelwire.rpc.message_stream import MessageStream
 from modelwire.rpc.observer import Observer
 from modelwire.rpc.stream import Link
@@ -59,6 +60,7 @@ class Contact:
         self._on_end = on_end
         self._link: Link | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._dialling: asyncio.Timeout | None = None
         self._released = False
 
@@ -87,13 +89,22 @@ class Contact:
             failed = await self._target.failed_to_serve()
             if failed is not None:
                 raise failed from failed.__cause__
-            raise at_start(error, link.connection) from None
+            raise at_start(error, link.connection, opener.strays) from None
         except RequestTimeout as late:
             raise still_waiting(late, stream) from None
         session.peer = Peer(opened.revision, opened.info)
         link.connection.batching = opened.revision.batching
         link.connection.answers_requests = opened.revision.server_requests
         self.opened = opened
+        heartbeat = self._target.heartbeat
+        if heartbeat is not None:
+            watch = keep_watch(
+                link.connection,
+                cast(Watched, stream),
+                heartbeat,
+                lambda: opener.ping(link.connection, opened.revision, heartbeat),
+            )
+            self._watching = asyncio.create_task(watch)
         return opened
 
     async def _stream(self, timeout: float | None) -> MessageStream:
@@ -181,6 +192,8 @@ class Contact:
         link, reading = self._link, self._reading
         if link is None or reading is None:
             return
+        if self._watching is not None:
+            self._watching.cancel()
         if link.connection.ended is None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(link.flushed(), FLUSH_SECONDS)

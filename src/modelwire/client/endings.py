@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
 from modelwire.errors import ConnectionLost, RequestTimeout, ServerExited
 from modelwire.rpc.connection import Connection
@@ -22,10 +23,17 @@ def how_it_ended(stream: MessageStream) -> ConnectionLost:
     return ConnectionLost("the server closed the connection")
 
 
-def at_start(error: ConnectionLost, connection: Connection) -> ConnectionLost:
-    """Return the error for a request that was to open the conversation when the connection ended."""
+def at_start(error: ConnectionLost, connection: Connection, strays: Sequence[str]) -> ConnectionLost:
+    """Return the error for a request that was to open the conversation when the connection ended.
+
+    Args:
+        error: How it ended.
+        connection: The connection.
+        strays: Errors that had come and named no request, one clause each: a server that is full may say so.
+    """
     if not isinstance(error, ServerExited):
-        return ConnectionLost(f"{error} while the conversation was being opened")
+        heard = f"; meanwhile: {'; '.join(strays)}" if strays else ""
+        return ConnectionLost(f"{error} while the conversation was being opened{heard}")
     noise = connection.noticed(connection.heard_count)
     if noise:
         error = error.hinted(f"on its stdout came {noise[0]}")

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from modelwire.client.answers import unanswered
+from modelwire.client.connect import ping_method
 from modelwire.client.contact import Contact
 from modelwire.client.conversation import Conversation
 from modelwire.client.hearing import Hearing
@@ -253,7 +254,7 @@ class Requests:
 
     async def ping(self, *, timeout: float | None = DEFAULT) -> None:
         """Ask for a sign of life: ``ping``, or ``server/discover`` where the revision has no ping."""
-        await self.request("ping" if self.revision.handshake else "server/discover", timeout=timeout)
+        await self.request(ping_method(self.revision), timeout=timeout)
 
     async def set_log_level(self, level: t.LoggingLevel, *, timeout: float | None = DEFAULT) -> None:
         """Choose the least severe log messages to receive; in 2026-07-28 each request says so from then on.

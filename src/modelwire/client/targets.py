@@ -1,7 +1,7 @@
 """What a client is pointed at, and how a stream to it is opened.
 
-A target is a command (a list), a Python file, a `Server` in this process, a message stream, or a function that opens
-one. Nothing is sent here.
+A target is a command (a list), a Python file, the address of a socket, a `Server` in this process, a message stream, or
+a function that opens one. Nothing is sent here.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from modelwire.rpc.message_stream import MessageStream
 from modelwire.rpc.observer import Observer
 from modelwire.transports.memory import memory_pair
 from modelwire.transports.process import spawn
+from modelwire.transports.socket_address import is_socket_url, parse_address
 from modelwire.transports.stderr import StderrTarget
 
 SERVER_SECONDS = 10.0
@@ -29,19 +30,21 @@ SERVER_SECONDS = 10.0
 FAILING_SECONDS = 1.0
 """How long a server in this process that has closed the connection may take to say why."""
 
-_LATER = ("http://", "https://", "ws://", "wss://", "tcp://", "unix://")
+_LATER = ("http://", "https://", "ws://", "wss://")
 
 
 class Target:
     """How to open a stream to one server.
 
     Args:
-        target: A command, a ``.py`` file, a `Server`, a `MessageStream`, or a function that opens one.
+        target: A command, a ``.py`` file, ``tcp://host:port``, ``unix:///path``, a `Server`, a `MessageStream`, or a
+            function that opens one.
         env: Environment variables for a command, beside a minimal environment.
         pass_env: Names of variables of this process to hand on.
         cwd: The folder that a command runs in.
         stderr: Where a command's stderr goes besides being kept: a file object, a callable that takes lines, or None.
         max_message: The longest message that is accepted, in bytes.
+        heartbeat: Seconds of silence after which a server behind a socket is asked for a sign of life.
         observers: Told of stderr and exit.
 
     Raises:
@@ -58,6 +61,7 @@ class Target:
         stderr: StderrTarget | None,
         max_message: int,
         observers: Sequence[Observer],
+        heartbeat: float | None = None,
     ) -> None:
         self._target = target
         self._env = env
@@ -70,11 +74,17 @@ class Target:
         self._serving: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         """What a server in this process has failed with."""
-        self.command = _command(target)
+        self._address = parse_address(target) if isinstance(target, str) and is_socket_url(target) else None
+        self.command = None if self._address is not None else _command(target)
+        if heartbeat is not None and self._address is None:
+            raise ConfigError("heartbeat= is for tcp:// and unix:// targets; others tell of their end by themselves")
+        self.heartbeat = heartbeat
 
     def __str__(self) -> str:
         if self.command is not None:
             return " ".join(self.command)
+        if self._address is not None:
+            return str(self._address)
         name = getattr(self._target, "name", None)
         if isinstance(name, str):
             return f"the server {name!r}"
@@ -91,12 +101,12 @@ class Target:
     @property
     def can_restart(self) -> bool:
         """Whether a new stream can be opened after the first has ended."""
-        return self.command is not None or hasattr(self._target, "dispatcher") or _opens(self._target)
+        return self.command is not None or hasattr(self._target, "dispatcher") or self.elsewhere
 
     @property
     def elsewhere(self) -> bool:
         """Whether the server lives without us, so that it may be there again a moment after it was gone."""
-        return _opens(self._target)
+        return self._address is not None or _opens(self._target)
 
     async def open(self) -> MessageStream:
         """Open a stream.
@@ -116,6 +126,10 @@ class Target:
                 observers=self._observers,
                 forward_stderr=self._stderr,
             )
+        if self._address is not None:
+            from modelwire.transports.socket_connect import connect_socket
+
+            return await connect_socket(self._address, max_message=self._max_message, heartbeat=self.heartbeat)
         if hasattr(self._target, "dispatcher"):
             return self._open_memory()
         if _opens(self._target):
@@ -201,13 +215,14 @@ def _command(target: Any) -> list[str] | None:
     if hasattr(target, "dispatcher") or _is_stream(target) or _opens(target):
         return None
     raise ConfigError(
-        f"cannot connect to {target!r}: give a command as a list, the path of a .py file, a Server, or a message stream"
+        f"cannot connect to {target!r}: give a command as a list, the path of a .py file, tcp://HOST:PORT, "
+        "unix:///PATH, a Server, or a message stream"
     )
 
 
 def _from_string(target: str) -> list[str]:
     if target.startswith(_LATER):
-        raise ConfigError(f"{target!r}: this version speaks stdio and in memory only; give a command as a list")
+        raise ConfigError(f"{target!r}: this version speaks no HTTP and no WebSocket; give a command as a list")
     # Whole, since the command may run in another folder.
     path = os.path.abspath(target)
     if os.path.isdir(path):

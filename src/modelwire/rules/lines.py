@@ -11,11 +11,11 @@ from modelwire.errors import FrameTooLarge
 DEFAULT_MAX_MESSAGE = 64 * 1024 * 1024
 """Bytes of one message, if nothing else is said."""
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r"
 _OPENING_BRACE = 0x7B
 _CLOSING_BRACE = 0x7D
-_AROUND = len(_BOM) + len(b"\r")
+_AROUND = len(BOM) + len(b"\r")
 """What may stand around a message without counting towards its length."""
 _PIECE = 4096
 """Smaller pieces of a line are put together at once, so that many tiny ones take no more memory than they hold."""
@@ -108,7 +108,7 @@ class LineFramer:
         if len(line) > self._limit + _AROUND:
             frames.append(self._too_large(line[: 2 * _HEAD]))
             return
-        message = line.removeprefix(_BOM).removesuffix(b"\r")
+        message = line.removeprefix(BOM).removesuffix(b"\r")
         if len(message) > self._limit:
             frames.append(self._too_large(line[: 2 * _HEAD]))
         elif message.strip(_BLANK):
@@ -116,7 +116,7 @@ class LineFramer:
 
     def _too_large(self, head: bytes) -> FrameTooLarge:
         error = FrameTooLarge(self._limit)
-        error.frame = head.removeprefix(_BOM)[: min(_HEAD, self._limit)]
+        error.frame = head.removeprefix(BOM)[: min(_HEAD, self._limit)]
         return error
 
 

@@ -1,6 +1,6 @@
 """Serving as a whole program: the event loop, signals, and an end that nothing can hold up.
 
-What is served, and the order of an orderly end, is `modelwire.server.serve`'s business.
+Where it is served is `modelwire.server.serving`'s business, the order of an orderly end `modelwire.server.serve`'s.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from modelwire.errors import ConfigError
 from modelwire.log import log as _log
-from modelwire.server.serve import serve
+from modelwire.server.serving import serve
 
 if TYPE_CHECKING:
+    from modelwire.server.endpoints import ServeOptions
     from modelwire.server.server import Server
 
 HELD = 1.0
@@ -28,7 +29,7 @@ STUCK = 1.0
 """Seconds that what still runs has to end once it was cancelled for good."""
 
 
-def run(server: Server, endpoint: Any = None) -> None:
+def run(server: Server, endpoint: Any, options: ServeOptions) -> None:
     """Serve as a whole program: its own event loop, its own answer to SIGINT and SIGTERM."""
     if _loop_runs():
         raise ConfigError("server.run() starts an event loop, and one runs here already: await server.serve() instead")
@@ -38,7 +39,7 @@ def run(server: Server, endpoint: Any = None) -> None:
     guarded: list[bool] = []
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
-        main = loop.create_task(_main(server, endpoint, guarded))
+        main = loop.create_task(_main(server, endpoint, options, guarded))
         try:
             interrupted = _finish(loop, main, guarded)
         except KeyboardInterrupt:
@@ -72,8 +73,8 @@ def _finish(loop: asyncio.AbstractEventLoop, main: asyncio.Task[bool], guarded: 
             )
 
 
-async def _main(server: Server, endpoint: Any, guarded: list[bool]) -> bool:
-    serving = asyncio.ensure_future(_serve(server, endpoint))
+async def _main(server: Server, endpoint: Any, options: ServeOptions, guarded: list[bool]) -> bool:
+    serving = asyncio.ensure_future(_serve(server, endpoint, options))
     with _Signals(asyncio.get_running_loop(), serving.cancel) as signals:
         guarded.append(True)
         try:
@@ -88,13 +89,18 @@ async def _main(server: Server, endpoint: Any, guarded: list[bool]) -> bool:
     return signals.interrupted
 
 
-async def _serve(server: Server, endpoint: Any) -> SystemExit | None:
+async def _serve(server: Server, endpoint: Any, options: ServeOptions) -> SystemExit | None:
     """Serve; return the ``sys.exit()`` of a lifespan, which as an exception would leave the loop at once."""
     try:
-        await serve(server, endpoint)
+        await serve(server, endpoint, options, lambda url: _say_where(server, url))
     except SystemExit as error:
         return error
     return None
+
+
+def _say_where(server: Server, url: str) -> None:
+    sys.stderr.write(f"{server.name}: an MCP server, listening on {url}; Ctrl-C ends it\n")
+    sys.stderr.flush()
 
 
 async def _end_the_rest(status: int) -> None:

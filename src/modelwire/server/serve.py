@@ -1,23 +1,23 @@
-"""Serving a `Server`: over stdio or any message stream, inside a running event loop.
+"""Serving one client: over a message stream, or frame by frame for people who bring their own transport.
 
-The end of input and the order of the end are decided here; a whole program's signals in `modelwire.server.program`.
-What is served is not.
+The end of input and the order of the end are decided here. Where clients come from is `modelwire.server.endpoints`'
+business; what is served is not decided here either.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, cast
 
-from modelwire.errors import ConfigError, ConnectionLost
+from modelwire.errors import ConnectionLost
 from modelwire.log import log as _log
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall, Connection
+from modelwire.rpc.heartbeat import Watched, keep_watch
 from modelwire.rpc.message_stream import MessageStream
 from modelwire.rpc.stream import CLEAN_UP, Link
+from modelwire.rules.session import Session
 from modelwire.server.lifespan import Running
 
 if TYPE_CHECKING:
@@ -29,27 +29,7 @@ STOP = 0.25
 """The same when the serving is cancelled, as a signal does."""
 
 
-async def serve(server: Server, endpoint: Any = None) -> None:
-    """Serve one stream until its client leaves, then finish what was accepted."""
-    stream = await _open(server, endpoint)
-    await serve_stream(server, stream)
-
-
-async def _open(server: Server, endpoint: Any) -> MessageStream:
-    server.settle()
-    if endpoint is None:
-        from modelwire.transports.stdio import open_stdio
-
-        stream = await open_stdio(max_message=server.max_message)
-        if stream.is_terminal:
-            _greet(server)
-        return stream
-    if isinstance(endpoint, str):
-        raise ConfigError(f"this version serves stdio only, not {endpoint!r}; leave the endpoint out")
-    return cast(MessageStream, endpoint)
-
-
-async def serve_stream(server: Server, stream: MessageStream, started: asyncio.Future[None] | None = None) -> None:
+async def serve_stream(server: Server, stream: MessageStream, started: asyncio.Future[None]) -> None:
     """Serve one message stream until its other end closes; the stream is closed afterwards.
 
     Args:
@@ -63,10 +43,9 @@ async def serve_stream(server: Server, stream: MessageStream, started: asyncio.F
     closing = stream.aclose
     try:
         async with server.features.lifespan.held() as running:
-            link = Link(stream, server.dispatcher, observers=server.observers)
+            link = _attached(server, stream, running)
             closing = link.aclose
-            server.features.attach(link.connection, server.announce_lists, running)
-            if started is not None and not started.done():
+            if not started.done():
                 started.set_result(None)
             await _serve_link(server, link, running)
     finally:
@@ -74,8 +53,34 @@ async def serve_stream(server: Server, stream: MessageStream, started: asyncio.F
         await closing()
 
 
-async def _serve_link(server: Server, link: Link, running: Running) -> None:
+async def serve_connection(
+    server: Server, stream: MessageStream, running: Running, *, principal: str | None, heartbeat: float | None
+) -> None:
+    """Serve one of many clients until it leaves; its stream is closed afterwards.
+
+    Args:
+        server: The server.
+        stream: The stream.
+        running: The lifespan, which whoever accepts clients keeps alive.
+        principal: Who the client is, where the transport knows.
+        heartbeat: Seconds of silence after which the client is asked for a sign of life; for a `Watched` stream.
+    """
+    link = _attached(server, stream, running, principal)
+    try:
+        await _serve_link(server, link, running, heartbeat)
+    finally:
+        await link.aclose()
+
+
+def _attached(server: Server, stream: MessageStream, running: Running, principal: str | None = None) -> Link:
+    link = Link(stream, server.dispatcher, session=Session(principal), observers=server.observers)
+    server.features.attach(link.connection, server.announce_lists, running)
+    return link
+
+
+async def _serve_link(server: Server, link: Link, running: Running, heartbeat: float | None = None) -> None:
     reading = asyncio.create_task(link.run())
+    watching = None if heartbeat is None else asyncio.create_task(_watch(link, heartbeat))
 
     def stop() -> None:
         link.stopping = True
@@ -94,7 +99,23 @@ async def _serve_link(server: Server, link: Link, running: Running) -> None:
         raise
     finally:
         reading.cancel()
+        if watching is not None:
+            watching.cancel()
         await _end(server, link, grace)
+
+
+async def _watch(link: Link, heartbeat: float) -> None:
+    connection = link.connection
+
+    def ping() -> Awaitable[object] | None:
+        # "Servers do not initiate JSON-RPC requests" (2026-07-28, basic/transports), and before the handshake nobody
+        # has said which revision it is.
+        revision = connection.session.revision
+        if revision is None or not revision.server_requests:
+            return None
+        return connection.request("ping", None, timeout=heartbeat)
+
+    await keep_watch(connection, cast(Watched, link.stream), heartbeat, ping)
 
 
 async def _end(server: Server, link: Link, grace: float) -> None:
@@ -110,74 +131,6 @@ def _say_why(reading: asyncio.Task[None]) -> None:
         _log.warning("the connection broke: %s", error)
     elif error is not None:
         raise error
-
-
-def _greet(server: Server) -> None:
-    example = (
-        '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
-        '"clientInfo":{"name":"me","version":"1"}}}'
-    )
-    sys.stderr.write(
-        f"{server.name}: an MCP server; it awaits JSON-RPC messages on standard input, one per line, such as\n"
-        f"{example}\n"
-        "Ctrl-D ends the input, Ctrl-C the server. A client starts it by itself: give it this command.\n"
-    )
-    sys.stderr.flush()
-
-
-class Serving:
-    """A server that serves while an ``async with`` block runs.
-
-    Args:
-        server: The server.
-        endpoint: None for stdio, or a message stream.
-    """
-
-    def __init__(self, server: Server, endpoint: Any = None) -> None:
-        self._server = server
-        self._endpoint = endpoint
-        self._task: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Serving:
-        stream = await _open(self._server, self._endpoint)
-        started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(serve_stream(self._server, stream, started))
-        try:
-            await asyncio.wait([self._task, started], return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            await self.aclose()
-            raise
-        if self._task.done():
-            self._task.result()
-        return self
-
-    async def wait(self) -> None:
-        """Wait until the client has left."""
-        if self._task is not None:
-            await asyncio.shield(self._task)
-
-    async def aclose(self) -> None:
-        """End the serving: open subscriptions end, running requests get a moment. May be called twice.
-
-        Raises:
-            BaseException: What the server's lifespan has failed with.
-        """
-        if self._task is None:
-            return
-        self._task.cancel()
-        await asyncio.wait([self._task])
-        if not self._task.cancelled():
-            self._task.result()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            await self.aclose()
-        except BaseException as failure:
-            if error is None or failure is error or isinstance(failure, asyncio.CancelledError):
-                raise
-            _log.error("serving %s failed", self._server.name, exc_info=failure)
 
 
 class ServerSession:

@@ -1,13 +1,13 @@
 """`Server`: what people register their functions on, and what every transport serves.
 
 This file holds the settings and the ways to serve; `modelwire.server.registration` what can be registered. It opens no
-stream itself: `modelwire.server.serve` does.
+stream itself: `modelwire.server.endpoints` does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from modelwire.errors import ConfigError
 from modelwire.protocol import types as t
@@ -18,11 +18,13 @@ from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Dispatcher
 from modelwire.rpc.observer import Observer
 from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
+from modelwire.server.endpoints import ServeOptions
 from modelwire.server.features import Features
 from modelwire.server.lifespan import Lifespan, LifespanFunction
 from modelwire.server.program import run
 from modelwire.server.registration import Registration
-from modelwire.server.serve import ServerSession, Serving, serve
+from modelwire.server.serve import ServerSession
+from modelwire.server.serving import Serving, serve
 from modelwire.server.workers import WorkerPool
 
 
@@ -132,40 +134,53 @@ class Server(Registration):
 
     # ------------------------------------------------------------------ serving
 
-    def run(self, endpoint: Any = None) -> None:
+    def run(self, endpoint: Any = None, **options: Unpack[ServeOptions]) -> None:
         """Serve until the client leaves or Ctrl-C; for the end of a program. Standard input and output by default.
 
         Args:
-            endpoint: Where to serve; None for stdio.
+            endpoint: Where to serve: None for stdio, ``"tcp://127.0.0.1:9000"`` or ``"unix:///run/mcp.sock"``. A line
+                on stderr then says so, and clients may come and go until Ctrl-C.
+            **options: ``max_connections=`` (256) and ``heartbeat=`` (seconds; None), for sockets. See `ServeOptions`.
 
         Raises:
             SystemExit: With status 130 after Ctrl-C.
             ConfigError: An event loop runs here already, the endpoint cannot be served, or see `settle`.
+            ConnectionFailed: The endpoint is taken, or not ours to take.
             SignatureError: See `settle`.
         """
-        run(self, endpoint)
+        run(self, endpoint, options)
 
     # No `async def`, so that a mistake is raised to whoever calls, and not in a task.
-    def serve(self, endpoint: Any = None) -> Coroutine[Any, Any, None]:
-        """Serve inside a running event loop, until the client leaves.
+    def serve(self, endpoint: Any = None, **options: Unpack[ServeOptions]) -> Coroutine[Any, Any, None]:
+        """Serve inside a running event loop, until the client leaves; sockets until this is cancelled.
 
         Args:
-            endpoint: None for stdio, or a `MessageStream` of your own.
+            endpoint: As for `run`, or a `MessageStream` of your own.
+            **options: As for `run`.
 
         Raises:
             SignatureError: See `settle`, as for every way to serve.
             ConfigError: The endpoint cannot be served, or see `settle`.
+            ConnectionFailed: The endpoint is taken, or not ours to take.
         """
         self.settle()
-        return serve(self, endpoint)
+        return serve(self, endpoint, options)
 
-    def serving(self, endpoint: Any = None) -> Serving:
-        """Return an ``async with`` block during which the server serves.
+    def serving(self, endpoint: Any = None, **options: Unpack[ServeOptions]) -> Serving:
+        """Return an ``async with`` block during which the server serves; its ``url`` says where.
 
         Args:
-            endpoint: None for stdio, or a `MessageStream` of your own.
+            endpoint: As for `run`, or a `MessageStream` of your own. Port 0 takes a free one.
+            **options: As for `run`.
+
+        Example:
+            ```
+            async with server.serving("tcp://127.0.0.1:0") as serving:
+                print(serving.url)
+                await serving.wait()
+            ```
         """
-        return Serving(self, endpoint)
+        return Serving(self, endpoint, options)
 
     def session(self, send: Callable[[bytes], None] | None = None) -> ServerSession:
         """Return one client's conversation, for people who bring their own transport.

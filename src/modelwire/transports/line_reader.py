@@ -1,4 +1,4 @@
-"""Reads lines from a file descriptor: a standard stream, or a pipe to a child process.
+"""Reads lines from a file descriptor: a standard stream, a pipe to a child process, or a socket.
 
 Everything happens on the event loop: no thread, so nothing can keep a process from ending. The flags of a descriptor
 are never changed here, because others may share the open file description. Never closes what it was given.
@@ -48,6 +48,9 @@ class LineReader:
         self._ended = False
         self._problem: str | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._over: asyncio.Future[None] | None = None
+        self.stirred = False
+        """Set whenever anything is read; cleared by whoever wants to know whether something is."""
 
     @property
     def unfinished(self) -> bytes:
@@ -71,7 +74,7 @@ class LineReader:
                 if isinstance(item, bytes):
                     return item
                 raise item
-            if self._problem is not None:
+            if self._ended and self._problem is not None:
                 raise ConnectionLost(self._problem)
             if self._ended or self._discarding:
                 return None
@@ -90,6 +93,11 @@ class LineReader:
         if self._watching:
             self._read()
 
+    def fail_when_dry(self, problem: str) -> None:
+        """Do as `end_when_dry` does, and as `fail` then."""
+        self._problem = self._problem or problem
+        self.end_when_dry()
+
     def discard(self) -> None:
         """Throw away what was read and what comes, so that the writer is never stuck; `receive` returns None."""
         self._ready.clear()
@@ -97,6 +105,13 @@ class LineReader:
         if not self._ended:
             self._watch()
         self._wake()
+
+    async def exhaust(self, seconds: float) -> None:
+        """Throw away what was read and what comes, until the other end closes or the time is over."""
+        self.discard()
+        if not self._ended:
+            self._over = self._over or self._loop.create_future()
+            await asyncio.wait([self._over], timeout=seconds)
 
     def fail(self, problem: str) -> None:
         """Make `receive` raise ConnectionLost once everything read so far was handed out."""
@@ -155,6 +170,7 @@ class LineReader:
             self._finish()
 
     def _take(self, chunk: bytes) -> None:
+        self.stirred = True
         if self._until_dry:
             self._loop.call_soon(self._read)
         if self._discarding:
@@ -175,6 +191,8 @@ class LineReader:
         self._ended = True
         self._unwatch()
         self._wake()
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

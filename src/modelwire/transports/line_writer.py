@@ -1,4 +1,4 @@
-"""Writes lines to a file descriptor: a standard stream, or a pipe to a child process.
+"""Writes lines to a file descriptor: a standard stream, a pipe to a child process, or a socket.
 
 Everything happens on the event loop, and nothing here makes it wait. The flags of a descriptor are never changed:
 whoever opens one decides whether it is non-blocking, and gives the sink that fits. Never closes what it was given.
@@ -10,6 +10,7 @@ import asyncio
 import errno
 import os
 import select
+import socket
 from collections.abc import Callable
 
 from modelwire.errors import ConnectionLost
@@ -54,6 +55,13 @@ class LineWriter:
         self._watching = False
         self._lost: Callable[[], ConnectionLost] | None = None
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self.stirred = False
+        """Set whenever the sink takes something again after it was full; cleared by whoever wants to know."""
+
+    @property
+    def blocked(self) -> bool:
+        """Whether something is queued that the sink does not take for now."""
+        return self._watching
 
     async def send(self, frame: bytes) -> None:
         """Queue a frame, and wait while more than `HIGH_WATER` bytes are queued.
@@ -124,6 +132,8 @@ class LineWriter:
 
     def _flush(self) -> None:
         self._scheduled = False
+        if self._watching:
+            self.stirred = True
         try:
             for _ in range(WRITES_PER_TURN):
                 if not self._queued:
@@ -206,6 +216,12 @@ class LineWriter:
 def direct_sink(fd: int) -> Sink:
     """Return a sink for a descriptor that is non-blocking, or never full: a regular file, ``/dev/null``."""
     return lambda data: os.write(fd, data)
+
+
+def socket_sink(connection: socket.socket) -> Sink:
+    """Return a sink for a socket, blocking or not."""
+    flags = socket.MSG_DONTWAIT | getattr(socket, "MSG_NOSIGNAL", 0)
+    return lambda data: connection.send(data, flags)
 
 
 def cautious_sink(fd: int) -> Sink:

@@ -22,7 +22,7 @@ from modelwire.errors import ConfigError
 from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
 from modelwire.transports import forks
 from modelwire.transports.line_reader import LineReader
-from modelwire.transports.line_writer import LineWriter, Sink, cautious_sink, direct_sink
+from modelwire.transports.line_writer import LineWriter, Sink, cautious_sink, direct_sink, socket_sink
 
 DRAIN_SECONDS = 1.0
 """How long `StdioStream.aclose` lets a slow reader take what is queued."""
@@ -233,8 +233,7 @@ class _Output:
         self.fd = _duplicate(fd)
         forks.keep_from_forks(self.fd)
         connection = socket.socket(fileno=self.fd)
-        flags = socket.MSG_DONTWAIT | getattr(socket, "MSG_NOSIGNAL", 0)
-        self.sink = lambda data: connection.send(data, flags)
+        self.sink = socket_sink(connection)
         self._close = lambda: forks.close(connection.detach())
 
     def _use_private(self, fd: int) -> None:

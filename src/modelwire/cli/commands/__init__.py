@@ -8,7 +8,7 @@ followed ``--``, or None.
 from __future__ import annotations
 
 COMMANDS = {
-    "run": ("modelwire.cli.commands.run", "serve the Server object of a Python file over stdio"),
+    "run": ("modelwire.cli.commands.run", "serve the Server object of a Python file, over stdio or at an address"),
     "list": ("modelwire.cli.commands.list", "list what a server has: tools, resources, prompts"),
     "call": ("modelwire.cli.commands.call", "call a tool"),
     "read": ("modelwire.cli.commands.read", "read a resource"),

@@ -1,0 +1,140 @@
+"""Endpoints: where a server serves, and what opens each.
+
+An endpoint is None for stdio, a string, or a message stream. What opens a string is found by its scheme, and is loaded
+when it is first used. How a client is served is not decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast
+
+from modelwire.errors import ConfigError
+from modelwire.rpc.message_stream import MessageStream
+from modelwire.server.serve import serve_stream
+
+if TYPE_CHECKING:
+    from modelwire.server.server import Server
+
+
+class ServeOptions(TypedDict, total=False):
+    """What can be said about an endpoint.
+
+    Attributes:
+        max_connections: How many connections may be open at once, on ``tcp://`` and ``unix://``; 256 by default.
+            Further ones are closed, and the log says why.
+        heartbeat: Seconds of silence after which a client is asked for a sign of life, on ``tcp://`` and ``unix://``;
+            one that stays silent for as many again is given up. By default only TCP itself asks, after a minute.
+    """
+
+    max_connections: int
+    heartbeat: float | None
+
+
+class Endpoint(Protocol):
+    """Something that is open, and can be served to its end."""
+
+    @property
+    def url(self) -> str | None:
+        """Where clients find it, as a target for them; None where that has no name."""
+        ...
+
+    async def serve(self, started: asyncio.Future[None]) -> None:
+        """Serve until there is nothing more to serve; when cancelled, end in order. Called once.
+
+        Args:
+            started: Told when the lifespan has started, so that from now on clients are answered.
+
+        Raises:
+            BaseException: What the server's lifespan has failed with.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of what `serve` was never called for. May be called twice, also after `serve` has ended."""
+        ...
+
+
+Opener = Callable[["Server", str, ServeOptions], Awaitable[Endpoint]]
+
+
+def _sockets(server: Server, endpoint: str, options: ServeOptions) -> Awaitable[Endpoint]:
+    from modelwire.server.serve_sockets import open_sockets
+
+    return open_sockets(server, endpoint, options)
+
+
+OPENERS: dict[str, Opener] = {"tcp": _sockets, "unix": _sockets}
+"""By scheme."""
+
+
+def opener_of(endpoint: str) -> Opener:
+    """Return what opens an endpoint that is a string.
+
+    Raises:
+        ConfigError: Nothing does.
+    """
+    opener = OPENERS.get(endpoint.partition(":")[0])
+    if opener is None:
+        raise ConfigError(
+            f"cannot serve {endpoint!r}: give tcp://HOST:PORT or unix:///PATH, or leave the endpoint out for stdio"
+        )
+    return opener
+
+
+async def open_endpoint(server: Server, endpoint: Any, options: ServeOptions) -> Endpoint:
+    """Open an endpoint; nobody is answered yet.
+
+    Raises:
+        ConfigError: The endpoint, or an option, makes no sense.
+        ConnectionFailed: The endpoint is taken, or not ours to take.
+        SignatureError: See `Server.settle`.
+    """
+    server.settle()
+    unknown = options.keys() - ServeOptions.__annotations__.keys()
+    if unknown:
+        known = ", ".join(ServeOptions.__annotations__)
+        raise ConfigError(f"serving knows no option {min(unknown)!r}; there are {known}")
+    if isinstance(endpoint, str):
+        return await opener_of(endpoint)(server, endpoint, options)
+    if options:
+        raise ConfigError(f"{min(options)}= is for tcp:// and unix:// endpoints")
+    if endpoint is not None:
+        return _OneStream(server, cast(MessageStream, endpoint))
+    from modelwire.transports.stdio import open_stdio
+
+    stream = await open_stdio(max_message=server.max_message)
+    if stream.is_terminal:
+        _greet(server)
+    return _OneStream(server, stream)
+
+
+class _OneStream:
+    """One message stream as an `Endpoint`."""
+
+    url = None
+
+    def __init__(self, server: Server, stream: MessageStream) -> None:
+        self._server = server
+        self._stream = stream
+
+    async def serve(self, started: asyncio.Future[None]) -> None:
+        await serve_stream(self._server, self._stream, started)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _greet(server: Server) -> None:
+    example = (
+        '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
+        '"clientInfo":{"name":"me","version":"1"}}}'
+    )
+    sys.stderr.write(
+        f"{server.name}: an MCP server; it awaits JSON-RPC messages on standard input, one per line, such as\n"
+        f"{example}\n"
+        "Ctrl-D ends the input, Ctrl-C the server. A client starts it by itself: give it this command.\n"
+    )
+    sys.stderr.flush()

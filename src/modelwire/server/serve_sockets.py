@@ -1,0 +1,92 @@
+"""Serving a `Server` over TCP and Unix sockets: every connection is a conversation of its own.
+
+How connections are accepted is `modelwire.transports.socket_listener`'s business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from typing import TYPE_CHECKING, Any
+
+from modelwire.errors import ConfigError
+from modelwire.server.endpoints import Endpoint, ServeOptions
+from modelwire.server.lifespan import Running
+from modelwire.server.serve import serve_connection
+from modelwire.transports.socket_address import parse_address
+from modelwire.transports.socket_listener import MAX_CONNECTIONS, SocketListener, listen
+from modelwire.transports.socket_stream import SocketStream
+
+if TYPE_CHECKING:
+    from modelwire.server.server import Server
+
+
+async def open_sockets(server: Server, endpoint: str, options: ServeOptions) -> Endpoint:
+    """Listen on ``tcp://HOST:PORT`` or ``unix:///PATH``.
+
+    Raises:
+        ConfigError: The endpoint or an option makes no sense.
+        ConnectionFailed: It cannot be listened there.
+    """
+    address = parse_address(endpoint)
+    max_connections = _count(options.get("max_connections", MAX_CONNECTIONS))
+    heartbeat = _seconds(options.get("heartbeat"))
+
+    listening = _Listening(server, heartbeat)
+    listening.listener = await listen(
+        address,
+        listening.connection,
+        max_connections=max_connections,
+        max_message=server.max_message,
+        heartbeat=heartbeat,
+    )
+    return listening
+
+
+class _Listening:
+    """A listener as an `Endpoint`."""
+
+    listener: SocketListener
+    _running: Running
+
+    def __init__(self, server: Server, heartbeat: float | None) -> None:
+        self._server = server
+        self._heartbeat = heartbeat
+
+    @property
+    def url(self) -> str:
+        return str(self.listener.address)
+
+    async def serve(self, started: asyncio.Future[None]) -> None:
+        lifespan = self._server.features.lifespan
+        # The connections end before the lifespan does; where it could not start, there are none yet.
+        async with contextlib.aclosing(self.listener), lifespan.held() as running, contextlib.aclosing(self.listener):
+            self._running = running
+            self.listener.start()
+            if not started.done():
+                started.set_result(None)
+            await asyncio.wait([running.over])  # it fails, or all this is cancelled
+
+    async def connection(self, stream: SocketStream) -> None:
+        """Serve one connection."""
+        user = stream.user
+        principal = None if user is None else f"uid:{user}"
+        await serve_connection(self._server, stream, self._running, principal=principal, heartbeat=self._heartbeat)
+
+    async def aclose(self) -> None:
+        await self.listener.aclose()
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ConfigError(f"max_connections is a number of connections, at least 1, not {value!r}")
+    return value
+
+
+def _seconds(value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ConfigError(f"heartbeat is a number of seconds above 0, or None for no heartbeat, not {value!r}")
+    return float(value)

@@ -1,0 +1,130 @@
+"""``mw`` and sockets: serving at an address, and talking to what listens there."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from modelwire.cli.failures import Failure
+from modelwire.cli.targets import is_address, resolve
+from tests.cli.programs import PATIENCE, PROGRAM, WORKSHOP, mw
+
+LISTENING = "an MCP server, listening on "
+
+
+@contextmanager
+def listening(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """``mw run``, and the address that it says on stderr."""
+    with subprocess.Popen(
+        [*PROGRAM, "run", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            lines: list[str] = []
+            while LISTENING not in (line := process.stderr.readline()):
+                lines.append(line)
+                assert line, lines
+            yield process, line.partition(LISTENING)[2].partition(";")[0]
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_a_file_is_served_at_an_address_and_reached_there(kind: str, tmp_path: Path) -> None:
+    where = "tcp://127.0.0.1:0" if kind == "tcp" else f"unix://{tmp_path}/s"
+    with listening(WORKSHOP, "--listen", where) as (process, url):
+        listed = mw("list", url, "--json")
+        assert listed.code == 0, listed.err
+        assert listed.value["tools"]
+        read = mw("read", url, "file:///notes.txt")
+        assert read.value["contents"][0]["text"] == "Notizen\n日本語"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, out, err) == (130, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_wire_of_every_connection_is_shown() -> None:
+    with listening("--wire", "--listen", "tcp://127.0.0.1:0", WORKSHOP) as (process, url):
+        assert mw("list", url, "tools", "--json", "--revision", "2025-11-25").code == 0
+        process.terminate()
+        _, err = process.communicate(timeout=PATIENCE)
+        assert 'in  → {"jsonrpc":"2.0","id":1,"method":"initialize"' in err
+
+
+@pytest.mark.parametrize("call", ["server.run()", "import asyncio\nasyncio.run(server.serve())"])
+def test_a_file_that_serves_while_it_is_imported_serves_at_the_address(call: str, tmp_path: Path) -> None:
+    file = tmp_path / "it.py"
+    file.write_text(f'from modelwire import Server\nserver = Server("it", version="1")\n{call}\n')
+    where = f"unix://{tmp_path}/s"
+    with subprocess.Popen([*PROGRAM, "run", str(file), "--listen", where], stderr=subprocess.DEVNULL) as process:
+        try:
+            while not (tmp_path / "s").exists():
+                assert process.poll() is None
+            assert mw("list", where, "--json").code == 0
+        finally:
+            process.kill()
+
+
+def test_a_file_with_an_address_of_its_own_serves_there_once(tmp_path: Path) -> None:
+    file = tmp_path / "it.py"
+    where = f"unix://{tmp_path}/s"
+    file.write_text(f'from modelwire import Server\nserver = Server("it", version="1")\nserver.run("{where}")\n')
+    with listening(str(file)) as (process, url):
+        assert url == where
+        assert mw("list", url, "--json").code == 0
+        process.terminate()
+        out, _ = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, out) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("tcp://127.0.0.1", "the port is missing"),
+        ("unix://x", "three slashes"),
+        ("http://127.0.0.1:1", "give tcp://HOST:PORT or unix:///PATH"),
+        ("unix:///nowhere/at/all", "its folder does not exist; make it first"),
+    ],
+)
+def test_an_address_that_cannot_be_served_ends_with_1(address: str, said: str) -> None:
+    ran = mw("run", WORKSHOP, "--listen", address)
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["tcp://127.0.0.1"], 1, "the port is missing; write tcp://HOST:PORT"),
+        (["unix://x.py"], 1, "three slashes"),
+        (["tcp://127.0.0.1:0"], 1, "port 0 is for servers"),
+        (["unix:///nowhere/at/all"], 4, "there is no such file. Is the server running?"),
+        (["unix:///nowhere.py", "--env", "A=1"], 1, "--env is for servers that mw starts"),
+        (["http://127.0.0.1:1"], 1, "is an address; this version knows tcp://HOST:PORT and unix:///PATH only"),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_told(words: list[str], code: int, said: str) -> None:
+    ran = mw("list", *words)
+    assert (ran.code, ran.out) == (code, "")
+    assert said in ran.err
+
+
+def test_an_address_is_a_target_whatever_it_ends_with() -> None:
+    for target in ("tcp://127.0.0.1:9000", "tcp://[::1]:9000", "unix:///run/server.py"):
+        assert is_address(target)
+        assert resolve(target, None).server == target
+    with pytest.raises(Failure):
+        resolve("ws://127.0.0.1:1", None)
+
+
+def test_the_help_names_addresses() -> None:
+    for command in ("list", "call", "read", "prompt"):
+        assert "tcp://HOST:PORT" in mw(command, "--help").out
+    assert "--listen ADDRESS" in mw("run", "--help").out
