@@ -150,6 +150,14 @@ read()
     assert len(client.stderr) <= 64 * 1024
 
 
+async def test_answers_that_were_written_before_the_server_left_are_delivered() -> None:
+    script = HELLO + "requests = [read() for _ in range(3)]\nfor request in requests: reply(request, b'x' * 20_000)"
+    async with Client(child(script), reconnect=False) as client:
+        calls = [asyncio.create_task(client.call("x")) for _ in range(3)]
+        assert await asyncio.gather(*calls) == ["x" * 20_000] * 3
+    assert client.exit_code == 0
+
+
 # --------------------------------------------------------------------------------------------------- shutdown
 
 STUBBORN = r"""
