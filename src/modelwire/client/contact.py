@@ -44,6 +44,9 @@ class Contact:
         on_end: Called once, when an open connection has ended; also when it was released.
     """
 
+    connection: Connection
+    """What requests are sent over. There is none before the stream is open (`reached`)."""
+
     def __init__(
         self,
         target: Target,
@@ -82,6 +85,7 @@ class Contact:
         self._link = link = Link(
             stream, self._dispatcher, session=session, observers=self._observers, answers_invalid=False
         )
+        self.connection = link.connection
         self._reading = asyncio.create_task(self._read(link, stream))
         try:
             opened = await opener.open(link.connection, timeout, until)
@@ -141,12 +145,6 @@ class Contact:
             self._on_end(self)
 
     # ------------------------------------------------------------------ while it lasts
-
-    @property
-    def connection(self) -> Connection:
-        """What requests are sent over. There is one as soon as the stream is open."""
-        assert self._link is not None
-        return self._link.connection
 
     @property
     def reached(self) -> bool:

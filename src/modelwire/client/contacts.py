@@ -248,7 +248,8 @@ class Contacts:
         """Try once to open a lost connection again; return also when it is worth another try.
 
         Raises:
-            LocalError: It is not: a server that we start ourselves, and that does not start, never will.
+            LocalError: It is not: a server that we start ourselves, and that does not start, never will; nor will one
+                that is there become another.
         """
         async with self._opening:
             if self.connected:
@@ -257,7 +258,7 @@ class Contacts:
                 await self._open(self._connect_timeout)
             except BaseException as error:
                 await self._release()
-                if not (isinstance(error, ConnectionFailed) and self._target.elsewhere):
+                if self._reached or not (isinstance(error, ConnectionFailed) and self._target.elsewhere):
                     raise
                 _log.info("%s is not there yet: %s", self._target.name, error)
 

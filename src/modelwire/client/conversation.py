@@ -83,7 +83,8 @@ class Conversation:
         if on is None and not contact.is_open:
             started = contact.loop.time()
             contact = await self.contacts.ready(method, began=started, until=_deadline(started, timeout, max_timeout))
-        entry = contact.connection.ask(
+        connection = contact.connection
+        entry = connection.ask(
             method,
             self._encoded(method, params, meta),
             timeout=timeout,
@@ -92,7 +93,7 @@ class Conversation:
             started=started,
         )
         try:
-            return await contact.connection.answer(entry)
+            return await connection.answer(entry)
         except RequestTimeout as late:
             raise contact.late(late) from None
         except ConnectionLost:
