@@ -199,3 +199,4 @@ async def test_closing_what_was_never_opened_does_nothing() -> None:
         assert not target(fake.stream).can_restart
         assert target(["x"]).can_restart
         assert target("tcp://127.0.0.1:1").can_restart
+        assert target("tcp://127.0.0.1:1").elsewhere
