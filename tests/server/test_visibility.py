@@ -15,6 +15,7 @@ import pytest
 from modelwire import ConfigError, Context, Server
 from modelwire import types as t
 from modelwire.server import registry as registry_module
+from modelwire.server import subscriptions as subscriptions_module
 from tests.wire import MODERN, SessionTalk, Talk, every_handshake, every_revision, session_talk
 
 EVERYTHING = ("tool", "x://fixed", "x://family/{id}", "prompt")
@@ -557,6 +558,19 @@ async def test_who_cannot_see_a_resource_is_not_told_of_it(revision: str) -> Non
             server.changed(uri)
         await admin.settle()
         assert [params["uri"] for params in admin.heard("notifications/resources/updated")] == uris[2:]
+
+
+async def test_what_is_hidden_counts_as_followed_like_what_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions_module, "MAX_SUBSCRIPTIONS", 2)
+    server = bare_server()
+    add_all(server, enabled=admins_only)
+    async with session_talk(server, "2025-11-25") as talk:
+        for first, second, third in (("x://fixed", "x://family/one", "y://else"), ("a:1", "a:2", "x://fixed")):
+            for uri in (first, second):
+                assert await talk.result("resources/subscribe", {"uri": uri}) == {}
+            assert (await talk.error("resources/subscribe", {"uri": third}))["code"] == -32602
+            for uri in (first, second):
+                assert await talk.result("resources/unsubscribe", {"uri": uri}) == {}
 
 
 async def test_a_listener_that_cannot_see_a_resource_is_not_told_of_it() -> None:

@@ -60,7 +60,9 @@ class Session:
         principal: Who the client is, where the transport knows.
     """
 
-    __slots__ = ("declared", "initialized", "on_ready", "peer", "principal", "served", "state", "subscribed")
+    __slots__ = (
+        "concealed", "declared", "initialized", "on_ready", "peer", "principal", "served", "state", "subscribed"
+    )  # fmt: skip
 
     def __init__(self, principal: str | None = None) -> None:
         self.principal = principal
@@ -72,6 +74,8 @@ class Session:
         """Whether an ordinary request has been admitted since the handshake."""
         self.subscribed: set[str] = set()
         """The URIs of ``resources/subscribe``."""
+        self.concealed: set[str] = set()
+        """Those of them that are not there for this client: it is not told of them, and cannot know that either."""
         self.state: dict[str, Any] = {}
         """What handlers keep from one request to the next; for handshake revisions, which have sessions."""
         self.declared: Mapping[str, Any] = {}
@@ -100,6 +104,7 @@ class Session:
         self.peer = Peer(revision, params.client_info, params.capabilities, "info", self.principal)
         self.served = self.initialized = False
         self.subscribed.clear()
+        self.concealed.clear()
         self.state = {}
         return revision
 

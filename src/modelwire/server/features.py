@@ -269,8 +269,7 @@ class Features:
             self.changed(f"{changed}s")
 
     def _subscribe(self, call: Call) -> dict[str, Any]:
-        # To whom a resource is not there, it does not change either. A URI that nobody knows gets the same answer.
-        return {} if self._concealed([call.params.uri], call) else subscribe(call)
+        return subscribe(call, bool(self._concealed([call.params.uri], call)))
 
     def _concealed(self, uris: Iterable[str], call: Call) -> frozenset[str]:
         return self.resources.concealed(uris, call)

@@ -17,6 +17,7 @@ from modelwire.server.annotations import Scope
 from modelwire.server.context import Context
 from modelwire.server.file_registration import FileRegistration
 from modelwire.server.functions import Function, refuse_timeout
+from modelwire.server.given_schema import result_validator
 from modelwire.server.names import warn_of_tool_name
 from modelwire.server.options import Options, PromptOptions, ResourceOptions, ToolOptions, refuse_unknown
 from modelwire.server.prompts import completer
@@ -131,6 +132,7 @@ class Registration(FileRegistration):
         structured = options.get("structured")
         if given is not None and structured is False:
             raise ConfigError(f"tool {name!r}: structured=False sends text only, and leaves no use for output_schema=")
+        validate = None if given is None else result_validator(name, given)
         tools = self.features.tools
         compiled = self._compiler(function, name, options, structured, options.get("input_schema"))
 
@@ -143,7 +145,7 @@ class Registration(FileRegistration):
                 output_schema=made.signature.output_schema if given is None else given,
                 annotations=options.get("annotations"),
             )
-            return tools.from_function(tool, made, text=options.get("text", True), given_output=given is not None)
+            return tools.from_function(tool, made, text=options.get("text", True), validate=validate)
 
         self.features.add(tools.registry, name, _seen(f"tool {name!r}", options), build)
         warn_of_tool_name(name)

@@ -118,7 +118,7 @@ def session_subscriber(connection: Connection, announce: Callable[[str], list[by
         if session.peer is None:
             return False
         if kind == "resource":
-            return name in session.subscribed
+            return name in session.subscribed and name not in session.concealed
         return bool(session.declared.get(name, {}).get("listChanged"))
 
     def tell(kind: str, name: str) -> None:
@@ -133,20 +133,30 @@ def session_subscriber(connection: Connection, announce: Callable[[str], list[by
     return Subscriber(connection, wants=wanted, tell=tell, ready=lambda: session.ready)
 
 
-def subscribe(call: Call) -> dict[str, Any]:
-    """Answer ``resources/subscribe``."""
-    subscribed = call.connection.session.subscribed
+def subscribe(call: Call, concealed: bool) -> dict[str, Any]:
+    """Answer ``resources/subscribe``.
+
+    Args:
+        call: The request.
+        concealed: The resource is not there for whoever calls. To whom it is not there, it does not change either; the
+            answer is that for any URI that nobody knows.
+    """
+    session = call.connection.session
+    subscribed = session.subscribed
     if len(subscribed) >= MAX_SUBSCRIPTIONS and call.params.uri not in subscribed:
         raise RpcError(
             INVALID_PARAMS, f"this session follows {MAX_SUBSCRIPTIONS} resources already; unsubscribe from some"
         )
     subscribed.add(call.params.uri)
+    (session.concealed.add if concealed else session.concealed.discard)(call.params.uri)
     return {}
 
 
 def unsubscribe(call: Call) -> dict[str, Any]:
     """Answer ``resources/unsubscribe``; one that does not exist is not an error."""
-    call.connection.session.subscribed.discard(call.params.uri)
+    session = call.connection.session
+    session.subscribed.discard(call.params.uri)
+    session.concealed.discard(call.params.uri)
     return {}
 
 

@@ -127,7 +127,12 @@ class Tools:
         self._max_result = max_result
 
     def from_function(
-        self, tool: Tool, function: Function, *, text: bool = True, given_output: bool = False
+        self,
+        tool: Tool,
+        function: Function,
+        *,
+        text: bool = True,
+        validate: Callable[[bytes], None] | None = None,
     ) -> ToolEntry:
         """Return the tool that a function is, compiled already.
 
@@ -135,17 +140,12 @@ class Tools:
             tool: What lists say of it.
             function: How to call it.
             text: Whether structured results have their JSON as text beside them.
-            given_output: The output schema was given by hand, and results are to be validated by it.
-
-        Raises:
-            ConfigError: It is no JSON Schema 2020-12, or too large to be safe.
+            validate: Holds results against an output schema that was given by hand; None without one.
         """
-        check, structured_result = function.signature.check_result, tool.output_schema is not None
+        encode, structured_result = function.signature.check_result, tool.output_schema is not None
+        check = encode if validate is None else _also(encode, validate)
         # Annotated `list`, which says nothing of its items: only then may there be blocks in something structured.
-        loose = text and tool.output_schema == {"type": "array"} and not given_output
-        validate = result_validator(tool.name, tool.output_schema) if given_output else None
-        if validate is not None:
-            check = _also(check, validate)
+        loose = text and tool.output_schema == {"type": "array"} and validate is None
 
         def finish(entry: ToolEntry, call: Call, value: Any) -> Any:
             if isinstance(value, _RESULTS):
