@@ -88,14 +88,12 @@ def _reader(returns: Any) -> Callable[[bytes], Any]:
 
 def _made_reader(returns: Any) -> Callable[[bytes], Any]:
     from modelwire.server.converters import Unsupported, converter
-    from modelwire.server.nodes import Misfit, Plain
+    from modelwire.server.nodes import Misfit
 
     try:
         node = converter(returns)
     except Unsupported as error:
         return _foreign_reader(returns, str(error))
-    if isinstance(node, Plain):
-        return msgspec.json.Decoder(node.annotation).decode
 
     def read(encoded: bytes) -> Any:
         try:

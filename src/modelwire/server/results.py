@@ -11,11 +11,10 @@ import math
 from typing import Any
 
 import msgspec
-from msgspec import inspect as mi
 
 from modelwire.errors import ModelwireError
-from modelwire.server import explain
 from modelwire.server.nodes import Misfit, Node, plain_form
+from modelwire.server.plain import Plain
 
 
 class ResultError(ModelwireError):
@@ -27,17 +26,17 @@ class ResultCheck:
 
     Args:
         name: The function, for messages.
-        annotation: What it says it returns; ``Any`` for no promise; a node where msgspec alone would not do.
+        node: What it says it returns, compiled.
     """
 
-    __slots__ = ("_annotation", "_decode", "_exact", "_name", "_node")
+    __slots__ = ("_decode", "_exact", "_name", "_node")
 
-    def __init__(self, name: str, annotation: Any) -> None:
+    def __init__(self, name: str, node: Node) -> None:
+        annotation = node.annotation if isinstance(node, Plain) else Any
         self._name = name
-        self._annotation = annotation
-        self._node = annotation if isinstance(annotation, Node) else None
+        self._node = node
         self._exact = annotation if annotation in (int, bool, str) else None
-        self._decode = None if annotation is Any or self._node is not None else msgspec.json.Decoder(annotation).decode
+        self._decode = None if annotation is Any else msgspec.json.Decoder(annotation).decode
 
     def encode(self, value: Any) -> bytes:
         """Return ``value`` as JSON.
@@ -48,7 +47,7 @@ class ResultCheck:
         """
         if self._exact is not None and type(value) is self._exact:
             return self._written(value)
-        if self._node is not None:
+        if not isinstance(self._node, Plain):
             value = self._dumped(self._node, value)
         written = self._written(value)
         if b"null" in written and (place := _not_finite(value)) is not None:
@@ -57,7 +56,7 @@ class ResultCheck:
             try:
                 self._decode(written)
             except (msgspec.MsgspecError, ValueError, RecursionError):
-                raise ResultError(self._contradiction(written)) from None
+                raise self._contradiction(msgspec.json.decode(written)) from None
         return written
 
     def _dumped(self, node: Node, value: Any) -> Any:
@@ -90,11 +89,10 @@ class ResultCheck:
                 f"{self._name} returned a {type(value).__name__} that has no JSON form: {error}"
             ) from error
 
-    def _contradiction(self, written: bytes) -> str:
-        kind = mi.type_info(self._annotation)
-        value = msgspec.json.decode(written)
-        found = list(explain.problems(kind, value, "result")) or [explain.mismatch(kind, value, "result")]
-        return f"{self._name} returned what its annotation does not allow: {'; '.join(found)}"
+    def _contradiction(self, value: Any) -> ResultError:
+        assert isinstance(self._node, Plain)
+        problems = self._node.refused(value, "result").problems
+        return ResultError(f"{self._name} returned what its annotation does not allow: {'; '.join(problems)}")
 
 
 def _not_finite(value: Any, path: str = "result") -> tuple[str, str] | None:

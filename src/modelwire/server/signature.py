@@ -18,13 +18,14 @@ import msgspec
 
 from modelwire.errors import SignatureError
 from modelwire.server import docstrings
-from modelwire.server.annotations import Name, Scope, is_union, refusal, unwrap, without_annotated
+from modelwire.server.annotations import Name, Scope, is_union, unwrap, without_annotated
 from modelwire.server.arguments import MISSING, Argument, ArgumentErrors, binder
 from modelwire.server.constraints import Rules, is_field, read
 from modelwire.server.converters import Unsupported, converter
 from modelwire.server.dependencies import Dependency, Injection
 from modelwire.server.given_schema import GivenBinder
-from modelwire.server.nodes import Plain
+from modelwire.server.nodes import Node
+from modelwire.server.plain import Plain
 from modelwire.server.results import ResultCheck, ResultError
 from modelwire.server.schemas import input_schema, result_schema
 
@@ -125,16 +126,16 @@ def compile_signature(
     parts = _Parts(function, name, Injection(name, context_type, shared), input_schema)
     annotation = _returned(parts)
     if structured is False or (structured is None and _only_content(annotation, content_types)):
-        return Signature(parts, ResultCheck(name, Any), None)
+        return Signature(parts, ResultCheck(name, Plain(Any)), None)
     if structured and annotation is Any:
         raise SignatureError(f"{name}: structured=True needs an annotation of the result")
     try:
-        kind = _compiled(annotation, parts.scope)
+        node = converter(annotation, parts.scope)
     except Unsupported as error:
         raise SignatureError(
             f"{name}: its result cannot be checked: {error}. Pass structured=False to send it as text"
         ) from error
-    return Signature(parts, ResultCheck(name, kind), result_schema(kind))
+    return Signature(parts, ResultCheck(name, node), result_schema(node))
 
 
 def tool_name(function: Callable[..., Any]) -> str:
@@ -172,7 +173,7 @@ class _Parts:
         self.given: GivenBinder | None = None
         self._by_hand = given is not None
         self._rest = self._rows = ""
-        self._types: dict[str, Any] = {}
+        self._types: dict[str, Node] = {}
         self._hints: dict[str, Any] = {}
         self._rules: dict[str, Rules] = {}
         self._defaults: dict[str, Any] = {}
@@ -251,7 +252,9 @@ class _Parts:
     def _take(self, name: str, annotation: Any) -> None:
         self._hints[name] = annotation
         self._rules[name] = rules = _own_rules(annotation)
-        self._types[name] = _compiled(_without_name(annotation) if rules.name is not None else annotation, self.scope)
+        bare = _without_name(annotation) if rules.name is not None else annotation
+        # A schema given by hand says by itself what an object may have.
+        self._types[name] = converter(bare, self.scope, closed=not self._by_hand)
 
     def _take_stars(self, parameter: inspect.Parameter, where: str) -> None:
         rows = parameter.kind is parameter.VAR_POSITIONAL
@@ -280,14 +283,6 @@ class _Parts:
                 f"{self.name}: the annotation of {where} cannot be evaluated: {error}; "
                 "define or import its names at module level, outside `if TYPE_CHECKING`"
             ) from error
-
-
-def _compiled(annotation: Any, scope: Scope) -> Any:
-    """The annotation itself, as msgspec takes it, where msgspec does everything; a node elsewhere."""
-    if refusal(annotation) is None:
-        return annotation
-    node = converter(annotation, scope)
-    return node.annotation if isinstance(node, Plain) else node
 
 
 _NO_RULES = Rules()
