@@ -122,6 +122,8 @@ def _enclosing_names(plain: Any, module_globals: dict[str, Any]) -> Mapping[str,
 
 def refusal(annotation: Any) -> str | None:
     """Return why msgspec alone cannot check values of this type as the annotation says, or None when it can."""
+    if is_simple(annotation):
+        return None
     for reason in _refusals(annotation, {}):
         return reason
     try:
@@ -267,6 +269,11 @@ def _unusable(node: Any, seen: set[int]) -> str | None:
     elif isinstance(node, mi.Type | mi.Field):
         members = [getattr(node, name) for name in node.__struct_fields__]
     return next((found for item in members if (found := _unusable(item, seen)) is not None), None)
+
+
+def is_simple(annotation: Any) -> bool:
+    """Whether this is one of the types that most parameters have, about which there is nothing to find out."""
+    return annotation is Any or any(annotation is kind for kind in (str, int, float, bool, None))
 
 
 def is_union(annotation: Any) -> bool:

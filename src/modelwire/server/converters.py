@@ -23,7 +23,7 @@ from typing import Annotated, Any, ForwardRef, Literal, TypeVar, cast, get_args,
 import msgspec
 
 from modelwire.server import explain
-from modelwire.server.annotations import Name, Scope, is_pydantic, is_union, refusal
+from modelwire.server.annotations import Name, Scope, is_pydantic, is_simple, is_union, refusal
 from modelwire.server.constraints import MISSING, Check, Rules, Unsupported, limit_check, read
 from modelwire.server.containers import Items, Members, PlainKey, Row
 from modelwire.server.fields import has_fields, outline
@@ -91,6 +91,8 @@ class _Builder:
     def build(self, annotation: Any) -> Node:
         if isinstance(annotation, str | ForwardRef):
             annotation = self._resolved(annotation)
+        if is_simple(annotation):
+            return Plain(annotation)
         reason = None if self._sure else refusal(annotation)
         if reason is not None:
             return self._taken_apart(annotation, reason)

@@ -7,8 +7,6 @@ integer, and nothing else changes. Nodes are built by `modelwire.server.converte
 
 from __future__ import annotations
 
-import collections
-import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -36,18 +34,6 @@ class Misfit(Exception):
         self.problems = problems
         self.inside = inside
         self.matched = matched
-
-
-def plain_form(value: Any) -> Any:
-    """The JSON form of what msgspec does not know and no annotation announced."""
-    dump = getattr(value, "model_dump", None) if hasattr(value, "__pydantic_serializer__") else None
-    if dump is not None:
-        return dump(mode="json", by_alias=True)
-    if isinstance(value, pathlib.PurePath):
-        return str(value)
-    if isinstance(value, collections.deque):
-        return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    raise TypeError("JSON knows no such value")
 
 
 class Node:

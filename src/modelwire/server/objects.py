@@ -19,7 +19,8 @@ from modelwire.server.constraints import MISSING
 from modelwire.server.definitions import Definitions
 from modelwire.server.fields import Field
 from modelwire.server.json_values import is_list, is_object
-from modelwire.server.nodes import Misfit, Node, plain_form
+from modelwire.server.nodes import Misfit, Node
+from modelwire.server.plain_values import plain_form
 
 
 class Fields(Node):

@@ -15,7 +15,8 @@ from msgspec import inspect as mi
 
 from modelwire.server import coercion, explain
 from modelwire.server.definitions import Definitions
-from modelwire.server.nodes import Misfit, Node, plain_form
+from modelwire.server.nodes import Misfit, Node
+from modelwire.server.plain_values import plain_form
 
 _FAULTS = (msgspec.MsgspecError, ValueError, RecursionError)
 _SAME = (str, int, bool)

@@ -7,14 +7,14 @@ does not is this side's error and never reaches the client as a result.
 from __future__ import annotations
 
 import inspect
-import math
 from typing import Any
 
 import msgspec
 
 from modelwire.errors import ModelwireError
-from modelwire.server.nodes import Misfit, Node, plain_form
+from modelwire.server.nodes import Misfit, Node
 from modelwire.server.plain import Plain
+from modelwire.server.plain_values import not_finite, plain_form
 
 
 class ResultError(ModelwireError):
@@ -50,7 +50,7 @@ class ResultCheck:
         if not isinstance(self._node, Plain):
             value = self._dumped(self._node, value)
         written = self._written(value)
-        if b"null" in written and (place := _not_finite(value)) is not None:
+        if b"null" in written and (place := not_finite(value, "result")) is not None:
             raise ResultError(f"{self._name} returned {place[1]} at {place[0]}, which JSON cannot hold")
         if self._decode is not None:
             try:
@@ -93,24 +93,3 @@ class ResultCheck:
         assert isinstance(self._node, Plain)
         problems = self._node.refused(value, "result").problems
         return ResultError(f"{self._name} returned what its annotation does not allow: {'; '.join(problems)}")
-
-
-def _not_finite(value: Any, path: str = "result") -> tuple[str, str] | None:
-    """Where a NaN or an infinity stands, which msgspec writes as ``null``."""
-    if isinstance(value, float):
-        return None if math.isfinite(value) else (path, str(value))
-    if isinstance(value, (str, bytes, int)) or value is None:
-        return None
-    if isinstance(value, dict):
-        members: Any = [(f"{path}.{key}", item) for key, item in value.items()]  # pyright: ignore[reportUnknownVariableType]
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        members = [(f"{path}[{index}]", item) for index, item in enumerate(value)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    else:
-        return _not_finite_inside(value, path)
-    return next((found for place, item in members if (found := _not_finite(item, place)) is not None), None)
-
-
-def _not_finite_inside(value: Any, path: str) -> tuple[str, str] | None:
-    """Look into a dataclass, struct or other object through its plain form, unless it has none of its own."""
-    plain = msgspec.to_builtins(value, str_keys=True, enc_hook=plain_form)
-    return None if type(plain) is type(value) else _not_finite(plain, path)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import copy
 import datetime
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from modelwire.server.annotations import is_simple
 from modelwire.server.definitions import PREFIX, Definitions
 from modelwire.server.nodes import Misfit, Node
 
@@ -58,7 +60,7 @@ def input_schema(
 
 def result_schema(node: Node) -> dict[str, Any]:
     """Return the schema of a result, its root inlined and ``$defs`` beside it."""
-    defs = Definitions(msgspec.json.schema, output=True)
+    defs = Definitions(_given, output=True)
     schema, components = node.schema(defs), defs.found
     name = schema.get("$ref", "").removeprefix(PREFIX)
     if name:
@@ -73,10 +75,17 @@ def result_schema(node: Node) -> dict[str, Any]:
 
 def _taken(annotation: Any) -> dict[str, Any]:
     """The schema of what comes for a type without parts."""
-    found = msgspec.json.schema(annotation)
+    found = _given(annotation)
     if annotation in _NUMBERS:
         return {**found, "propertyNames": {"pattern": _NUMBERS[annotation]}}
     return {"format": _FORMATS[annotation], **found} if annotation in _FORMATS else found
+
+
+def _given(annotation: Any) -> dict[str, Any]:
+    return dict(_SIMPLE(annotation)) if is_simple(annotation) else msgspec.json.schema(annotation)
+
+
+_SIMPLE = functools.cache(msgspec.json.schema)
 
 
 def _with_default(schema: dict[str, Any], node: Node, default: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from modelwire.server.annotations import Name, Scope, is_union, unwrap, without_
 from modelwire.server.arguments import MISSING, Argument, ArgumentErrors, binder
 from modelwire.server.constraints import Rules, is_field, read
 from modelwire.server.converters import Unsupported, converter
+from modelwire.server.defaults import problems
 from modelwire.server.dependencies import Dependency, Injection
 from modelwire.server.given_schema import GivenBinder
 from modelwire.server.nodes import Node
@@ -195,6 +196,8 @@ class _Parts:
     def _argument(self, key: str) -> Argument:
         default = self._defaults.get(key, MISSING)
         factory = self._rules[key].factory if default is MISSING else None
+        if faults := problems(self._types[key], factory() if factory else default, self.wire[key]):
+            raise SignatureError(f"{self.name}: the default of parameter {key!r} does not fit: {'; '.join(faults)}")
         return Argument(self.wire[key], self._types[key], default, factory)
 
     def _schema(self) -> dict[str, Any]:
