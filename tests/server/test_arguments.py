@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from modelwire.errors import RpcError, ToolError
 from modelwire.server.arguments import Argument, ArgumentErrors, Binder
+from modelwire.server.arguments import binder as compiled
+from modelwire.server.converters import converter
 
 
 class Colour(enum.Enum):
@@ -36,8 +38,12 @@ class Positive:
             raise ValueError("x must be positive")
 
 
+def argument(name: str, kind: Any, *default: Any) -> Argument:
+    return Argument(name, converter(kind, closed=True), *default)
+
+
 def binder(**types: Any) -> Binder:
-    return Binder("book", [Argument(name, kind) for name, kind in types.items()])
+    return compiled("book", [argument(name, kind) for name, kind in types.items()])
 
 
 def bind(binder: Binder, text: str | bytes) -> tuple[Any, ...]:
@@ -70,7 +76,7 @@ def test_the_error_is_a_tool_error_whose_message_holds_every_problem() -> None:
 
 @pytest.mark.parametrize("raw", [None, b"{}", b"null", b" {} "])
 def test_absent_arguments_are_an_empty_object(raw: bytes | None) -> None:
-    assert Binder("book", []).values(raw) == ()
+    assert compiled("book", []).values(raw) == ()
 
 
 @pytest.mark.parametrize("text", ["{", "", '{"a":', "nope", b'{"a":"\xff"}'])
@@ -87,15 +93,15 @@ def test_arguments_that_are_no_object_are_an_error_of_the_protocol(text: str) ->
 
 @pytest.mark.parametrize("default", [[], {}, object(), Colour.RED, float("nan"), None, 5, "x", Day(datetime.date.min)])
 def test_an_absent_argument_takes_the_default_itself(default: Any) -> None:
-    filled = Binder("book", [Argument("a", Any, default), Argument("b", int, 1)])
+    filled = compiled("book", [argument("a", Any, default), argument("b", int, 1)])
 
     assert filled.values(None)[0] is default
     assert bind(filled, '{"b": "2"}')[0] is default  # also on the path that coerces
 
 
 def test_an_explicit_null_is_none_only_where_the_type_takes_it() -> None:
-    assert bind(Binder("book", [Argument("a", Optional[int], 5)]), '{"a": null}') == (None,)
-    assert problems(Binder("book", [Argument("a", int, 5)]), '{"a": null}') == ["a: expected an integer, got null"]
+    assert bind(compiled("book", [argument("a", Optional[int], 5)]), '{"a": null}') == (None,)
+    assert problems(compiled("book", [argument("a", int, 5)]), '{"a": null}') == ["a: expected an integer, got null"]
 
 
 @pytest.mark.parametrize("kind", [str, Optional[str], Any, str | int, str | list[int] | None])
@@ -223,13 +229,13 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["a", "b", "c", "d", "password"]), JSON))
 def test_junk_is_bound_or_refused_with_problems(arguments: dict[str, Any]) -> None:
-    filled = Binder(
+    filled = compiled(
         "book",
         [
-            Argument("a", list[Day] | None, None),
-            Argument("b", dict[str, int | list[float]], None),
-            Argument("c", Literal["x", 1] | None, None),
-            Argument("password", tuple[int, str], None),
+            argument("a", list[Day] | None, None),
+            argument("b", dict[str, int | list[float]], None),
+            argument("c", Literal["x", 1] | None, None),
+            argument("password", tuple[int, str], None),
         ],
     )
     try:

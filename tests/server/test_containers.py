@@ -7,14 +7,15 @@ import json
 import pathlib
 import uuid
 from collections import abc
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import pytest
 import typing_extensions as te
 
 from modelwire.errors import ToolError
 from modelwire.server.results import ResultError
-from tests.server.kinds import Colour, Mixed, Point, signature_of
+from tests.server.kinds import Colour, Level, Mixed, Point, signature_of
 
 Path = pathlib.PurePosixPath
 Nested = te.TypeAliasType("Nested", "list[Nested | Path]")
@@ -71,6 +72,23 @@ def test_values_become_what_the_type_says(annotation: Any, value: Any, found: An
 
 
 @pytest.mark.parametrize(
+    ("annotation", "names"),
+    [
+        (dict[Colour, int], {"$ref": "#/$defs/Colour"}),
+        (dict[Colour, Path], {"$ref": "#/$defs/Colour"}),
+        (dict[Literal["b", "a"], int], {"enum": ["b", "a"]}),
+        (dict[Level, int], {"enum": ["1", "2"]}),
+        (dict[int, Path], {"pattern": "^-?(0|[1-9][0-9]*)$"}),
+        (dict[Annotated[str, msgspec.Meta(min_length=2)], int], {"minLength": 2}),
+        (dict[uuid.UUID, int], None),
+        (dict[str, int], None),
+    ],
+)
+def test_the_names_of_a_map_are_shown(annotation: Any, names: Any) -> None:
+    assert signature_of(annotation).input_schema["properties"]["v"].get("propertyNames") == names
+
+
+@pytest.mark.parametrize(
     ("annotation", "value", "words"),
     [
         (list[Path], "ab", "result: expected a list, got a value of type str"),
@@ -85,6 +103,16 @@ def test_results_of_another_kind_are_refused(annotation: Any, value: Any, words:
         signature_of(annotation).check_result(value)
 
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("annotation", [set[int], frozenset[int], abc.Set[int], set[Path], set[Point | Path] | None])
+def test_a_set_takes_an_item_twice_and_its_result_has_it_once(annotation: Any) -> None:
+    item = 1 if "[int]" in str(annotation) else "a"
+    signature = signature_of(annotation)
+
+    assert len(bind(annotation, [item, item])) == 1
+    assert "uniqueItems" not in json.dumps(signature.input_schema)
+    assert '"uniqueItems": true' in json.dumps(signature.output_schema)
 
 
 def test_a_list_that_contains_itself_is_refused() -> None:

@@ -21,7 +21,7 @@ import pytest
 from modelwire.errors import SignatureError, ToolError
 from modelwire.server.annotations import Name
 from modelwire.server.converters import Unsupported, converter
-from modelwire.server.nodes import Plain
+from modelwire.server.plain import Plain
 from modelwire.server.signature import compile_signature
 from tests.server.kinds import KINDS, SNAPSHOTS, Bits, Place, Point, schemas_of, signature_of
 

@@ -8,7 +8,11 @@ from modelwire.server.definitions import Definitions
 
 
 def definitions() -> Definitions:
-    return Definitions(lambda annotation: ({"$ref": "#/$defs/A"}, {"A": {"const": annotation}}))
+    return Definitions(lambda annotation: {"const": annotation})
+
+
+def merged(defs: Definitions, value: int) -> dict[str, Any]:
+    return defs.merge({"$ref": "#/$defs/A"}, {"A": {"const": value}})
 
 
 def test_a_definition_may_refer_to_itself() -> None:
@@ -24,9 +28,9 @@ def test_a_definition_may_refer_to_itself() -> None:
 def test_equal_definitions_are_shared_and_others_renamed() -> None:
     defs = definitions()
 
-    assert defs.of(1) == {"$ref": "#/$defs/A"}
-    assert defs.of(1) == {"$ref": "#/$defs/A"}
-    assert defs.of(2) == {"$ref": "#/$defs/A_2"}
+    assert merged(defs, 1) == {"$ref": "#/$defs/A"}
+    assert merged(defs, 1) == {"$ref": "#/$defs/A"}
+    assert merged(defs, 2) == {"$ref": "#/$defs/A_2"}
     assert defs.put("mine", "A", {"const": 3}) == {"$ref": "#/$defs/A_3"}
     assert defs.found == {"A": {"const": 1}, "A_2": {"const": 2}, "A_3": {"const": 3}}
 

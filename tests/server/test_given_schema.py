@@ -12,6 +12,7 @@ from modelwire.errors import ConfigError, RpcError, ToolError
 from modelwire.server.arguments import ArgumentErrors
 from modelwire.server.given_schema import MAX_DEPTH, MAX_SIZE, GivenSchema, argument_validator
 from modelwire.server.signature import compile_signature
+from tests.server.kinds import Point
 
 OBJECT = {"type": "object"}
 
@@ -214,6 +215,15 @@ def test_a_member_that_no_parameter_takes_is_refused() -> None:
 
     with pytest.raises(ToolError, match="z: unknown argument"):
         call(only, {"n": 1, "z": 1})
+
+
+def test_what_an_object_may_have_is_said_by_the_given_schema_alone() -> None:
+    def placed(at: Point) -> Any:
+        return at
+
+    schema = {"type": "object", "properties": {"at": {"type": "object"}}}
+
+    assert call(placed, {"at": {"x": 1, "more": 2}}, schema) == Point(1)
 
 
 def test_the_context_is_no_argument_of_a_given_schema() -> None:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import typing_extensions as te
 
-from modelwire.errors import SignatureError, ToolError
+from modelwire.errors import ToolError
 from modelwire.server.annotations import Name
 from modelwire.server.results import ResultError
 from tests.server.kinds import Account, Cat, Keys, Loose, Order, Point, Row, signature_of
@@ -139,7 +139,8 @@ def test_what_a_class_says_of_a_secret_is_not_repeated() -> None:
     ("annotation", "value", "told"),
     [
         (Order, {}, ["v.count: missing; expected an integer > 0"]),
-        (Order, {"cuont": 1}, ["v.count: missing; expected an integer > 0 (there is cuont; is that it?)"]),
+        (Order, {"cuont": 1}, ["v.cuont: unknown member; did you mean count?",
+                               "v.count: missing; expected an integer > 0"]),
         (Order, {"count": 0, "note": "long"},
          ["v.count: expected an integer > 0, got the number 0",
           'v.note: expected text of at most 3 characters, got "long"']),
@@ -183,12 +184,39 @@ def test_unset_fields_of_a_struct_are_left_out() -> None:
     assert schema(Open, "Open")["properties"]["count"] == {"type": "integer", "minimum": 0}
 
 
-def test_an_array_like_struct_that_msgspec_cannot_enforce_is_refused() -> None:
-    class Array(msgspec.Struct, array_like=True):
-        path: pathlib.Path
+class Array(msgspec.Struct, array_like=True):
+    path: pathlib.Path
+    count: int = 0
 
-    with pytest.raises(SignatureError, match="array_like"):
-        signature_of(Array)
+
+class Labelled(msgspec.Struct, array_like=True, tag="labelled"):
+    path: pathlib.Path
+
+
+def test_an_array_like_struct_is_a_list_of_its_fields() -> None:
+    assert bind(Array, ["a", 1]) == Array(pathlib.Path("a"), 1)
+    assert bind(Array, ["a"]) == Array(pathlib.Path("a"))
+    assert bind(Labelled, ["labelled", "a"]) == Labelled(pathlib.Path("a"))
+    assert signature_of(Labelled).check_result(Labelled(pathlib.Path("a"))) == b'["labelled","a"]'
+    assert schema(Array, "Array") == {
+        "type": "array",
+        "prefixItems": [{"type": "string", "format": "path"}, {"type": "integer", "default": 0}],
+        "minItems": 1,
+        "items": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({}, ["v: expected a list, got an object with 0 members"]),
+        ([], ["v[0]: missing; expected a path as text (path)"]),
+        ([1, "x"], ["v[0]: expected a path as text, got the number 1", 'v[1]: expected an integer, got "x"']),
+        (["a", 1, 2], ["v: expected at most 2 items, got 3"]),
+    ],
+)
+def test_the_faults_of_an_array_like_struct_are_told_by_position(value: Any, told: list[str]) -> None:
+    assert problems(Array, value) == told
 
 
 def test_a_name_of_its_own_works_in_every_class() -> None:
@@ -221,3 +249,90 @@ def test_nan_is_found_inside_objects() -> None:
 
     with pytest.raises(ResultError, match=r"nan at result\.value"):
         signature_of(Measure).check_result(Measure(pathlib.Path("a"), float("nan")))
+
+
+class Closed(te.TypedDict, closed=True):
+    path: pathlib.Path
+
+
+class Described(te.TypedDict, extra_items=Counted):
+    path: NotRequired[pathlib.Path]
+
+
+class Sized(te.TypedDict, extra_items=int):
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "told"),
+    [
+        (Made, {"path": "a", "nope": 1}, None),  # it writes a size that it does not take
+        (Account, {"balance": 1, "tag": []}, ["v.tag: unknown member; did you mean tags?"]),
+        (Order, {"count": 1, "form": "a"}, ["v.form: unknown member; did you mean from?"]),
+        (Keys, {"a": 1, "c": 2}, ["v.c: unknown member"]),
+        (Row, {"a": 1, "c": 2}, ["v.c: unknown member"]),
+        (Cat, {"type": "cat", "catId": "a", "cat_id": "b"}, ["v.cat_id: unknown member; did you mean catId?"]),
+        (Point, {"x": 1, "why": 2}, ["v.why: unknown member"]),
+        (list[Row], [{"a": 1}, {"a": 1, "c": 2}], ["v[1].c: unknown member"]),
+        (Pair[int, str], {"first": 1, "second": "a", "third": 3}, ["v.third: unknown member"]),
+        (Point | pathlib.Path, {"x": 1, "z": 2}, ["v.z: unknown member"]),
+    ],
+)  # fmt: skip
+def test_a_parameter_takes_no_members_that_its_class_does_not_know(
+    annotation: Any, value: Any, told: list[str] | None
+) -> None:
+    if told is None:
+        bind(annotation, value)
+    else:
+        assert problems(annotation, value) == told
+
+
+@pytest.mark.parametrize("annotation", [Account, Order, Keys, Row, Cat, Point, Pair[int, str]])
+def test_what_is_refused_is_closed_in_the_schema_of_parameters_and_not_of_results(annotation: Any) -> None:
+    signature = signature_of(annotation)
+    (defined,) = signature.input_schema["$defs"].values()
+
+    assert defined["additionalProperties"] is False
+    assert "additionalProperties" not in (signature.output_schema or {})
+
+
+def test_what_a_class_writes_it_takes() -> None:
+    made = Made(pathlib.Path("a"))
+    written = json.loads(signature_of(Made).check_result(made))
+
+    assert written == {"path": "a", "size": 7, "note": "x"}
+    assert bind(Made, written) == made
+    assert bind(Made, {"path": "a", "size": 8}).size == 7
+    assert "additionalProperties" not in schema(Made, "Made")
+
+
+def test_fields_that_a_class_sets_by_itself_are_never_the_callers() -> None:
+    @dataclasses.dataclass
+    class Counter:
+        name: str
+        hits: int = dataclasses.field(init=False, default=0)
+
+    assert bind(Counter, {"name": "a", "hits": 99}) == Counter("a")
+
+
+def test_a_typed_dict_says_whether_it_takes_others() -> None:
+    assert problems(Closed, {"path": "a", "b": 1}) == ["v.b: unknown member"]
+    assert schema(Closed, "Closed", "output")["additionalProperties"] is False
+    with pytest.raises(ResultError, match=r"result\.b: unknown member"):
+        signature_of(Closed).check_result({"path": "a", "b": 1})
+
+    assert bind(Described, {"path": "a", "b": 1}) == {"path": pathlib.Path("a"), "b": 1}
+    assert problems(Described, {"b": -1}) == ["v.b: expected an integer >= 0, got the number -1"]
+    assert schema(Described, "Described")["additionalProperties"] == {"type": "integer", "minimum": 0}
+    with pytest.raises(ResultError, match=r"result\.b: expected an integer"):
+        signature_of(Described).check_result({"b": "x"})
+
+    assert bind(Sized, {"name": "a", "b": 1}) == {"name": "a", "b": 1}
+    assert problems(Sized, {"name": "a", "b": "x"}) == ['v.b: expected an integer, got "x"']
+
+
+def test_a_typed_dict_with_names_of_its_own_goes_there_and_back() -> None:
+    named: Any = TypedDict("named", {"sender": Annotated[str, Name("from")]})
+
+    assert bind(named, {"from": "a"}) == {"sender": "a"}
+    assert signature_of(named).check_result({"sender": "a"}) == b'{"from":"a"}'

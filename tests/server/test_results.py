@@ -11,6 +11,7 @@ from typing import Any, NotRequired, TypedDict
 import msgspec
 import pytest
 
+from modelwire.server.converters import converter
 from modelwire.server.results import ResultCheck, ResultError
 
 
@@ -27,6 +28,10 @@ class Person(TypedDict):
 class Point:
     x: float
     label: str | None = None
+
+
+def check(annotation: Any) -> ResultCheck:
+    return ResultCheck("f", converter(annotation))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +53,7 @@ class Point:
     ],
 )
 def test_a_result_that_keeps_its_promise_is_encoded(annotation: Any, value: Any, written: bytes) -> None:
-    assert ResultCheck("f", annotation).encode(value) == written
+    assert check(annotation).encode(value) == written
 
 
 @pytest.mark.parametrize(
@@ -66,7 +71,7 @@ def test_a_result_that_keeps_its_promise_is_encoded(annotation: Any, value: Any,
 )
 def test_a_result_that_contradicts_its_annotation_is_refused(annotation: Any, value: Any, words: str) -> None:
     with pytest.raises(ResultError, match=r"^f returned what its annotation does not allow") as caught:
-        ResultCheck("f", annotation).encode(value)
+        check(annotation).encode(value)
 
     assert words in str(caught.value)
 
@@ -77,7 +82,7 @@ def test_what_is_no_json_number_is_refused_even_where_null_is_allowed(annotation
     value = [1.0, number] if annotation == list[float | None] else number
 
     with pytest.raises(ResultError, match=f"returned {number} at result"):
-        ResultCheck("f", annotation).encode(value)
+        check(annotation).encode(value)
 
 
 @pytest.mark.parametrize(
@@ -91,25 +96,25 @@ def test_what_is_no_json_number_is_refused_even_where_null_is_allowed(annotation
 )
 def test_the_place_of_the_number_is_told(value: Any, place: str) -> None:
     with pytest.raises(ResultError) as caught:
-        ResultCheck("f", Any).encode(value)
+        check(Any).encode(value)
 
     assert f" at {place}," in str(caught.value)
 
 
 def test_null_without_nan_is_fine() -> None:
-    assert ResultCheck("f", Any).encode([None, Point(1.0), "null"]) == b'[null,{"x":1.0,"label":null},"null"]'
+    assert check(Any).encode([None, Point(1.0), "null"]) == b'[null,{"x":1.0,"label":null},"null"]'
 
 
 @pytest.mark.parametrize("value", ["\ud800", ["\udfff"], {"\ud800": 1}])
 def test_lone_surrogates_are_refused(value: Any) -> None:
     with pytest.raises(ResultError, match="lone surrogate"):
-        ResultCheck("f", Any).encode(value)
+        check(Any).encode(value)
 
 
 @pytest.mark.parametrize("value", [object(), {"a": object()}, lambda: None, {(1, 2): 3}, range(3)])
 def test_values_without_a_json_form_are_refused(value: Any) -> None:
     with pytest.raises(ResultError, match="no JSON form"):
-        ResultCheck("f", Any).encode(value)
+        check(Any).encode(value)
 
 
 def test_a_value_that_contains_itself_is_refused() -> None:
@@ -117,13 +122,13 @@ def test_a_value_that_contains_itself_is_refused() -> None:
     value.append(value)
 
     with pytest.raises(ResultError, match="nested too deeply or containing itself"):
-        ResultCheck("f", Any).encode(value)
+        check(Any).encode(value)
 
 
 def test_structs_are_results() -> None:
     class Pair(msgspec.Struct):
         a: int
 
-    assert ResultCheck("f", Pair).encode(Pair(1)) == b'{"a":1}'
+    assert check(Pair).encode(Pair(1)) == b'{"a":1}'
     with pytest.raises(ResultError, match=r"result\.a"):
-        ResultCheck("f", Pair).encode(Pair("x"))  # pyright: ignore
+        check(Pair).encode(Pair("x"))  # pyright: ignore

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from modelwire.client.written import as_read
 from modelwire.errors import ConfigError, ProtocolViolation, ToolError
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
@@ -96,14 +97,12 @@ def _reader(returns: Any) -> Callable[[bytes], Any]:
 
 def _made_reader(returns: Any) -> Callable[[bytes], Any]:
     from modelwire.server.converters import Unsupported, converter
-    from modelwire.server.nodes import Misfit, Plain
+    from modelwire.server.nodes import Misfit
 
     try:
         node = converter(returns)
     except Unsupported as error:
         return _foreign_reader(returns, str(error))
-    if isinstance(node, Plain):
-        return msgspec.json.Decoder(node.annotation).decode
 
     def read(encoded: bytes) -> Any:
         try:
@@ -154,7 +153,7 @@ def arguments_json(arguments: Mapping[str, Any] | None) -> bytes | None:
         return None
     _check_mapping(arguments)
     try:
-        return wire.encode(dict(arguments), LATEST)
+        return _written(dict(arguments))
     except wire.WireError as error:
         raise ConfigError(f"the arguments cannot be sent: {error}") from None
 
@@ -177,8 +176,18 @@ def prompt_arguments(arguments: Mapping[str, Any] | None) -> dict[str, str] | No
 
 
 def _as_text(value: Any) -> str:
-    written = wire.encode(value, LATEST)
+    written = _written(value)
     return msgspec.json.decode(written, type=str) if written.startswith(b'"') else written.decode()
+
+
+def _written(value: Any) -> bytes:
+    try:
+        plain = as_read(value)
+    except RecursionError:
+        plain = value  # it contains itself, which is said below
+    except Exception as error:
+        raise wire.WireError(f"a value cannot be written: {error}") from error
+    return wire.encode(plain, LATEST)
 
 
 def _check_mapping(arguments: Any) -> None:

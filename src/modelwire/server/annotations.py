@@ -174,6 +174,8 @@ def _closed_over(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 def refusal(annotation: Any) -> str | None:
     """Return why msgspec alone cannot check values of this type as the annotation says, or None when it can."""
+    if is_simple(annotation):
+        return None
     for reason in _refusals(annotation, {}):
         return reason
     try:
@@ -254,13 +256,21 @@ def _class_refusals(cls: Any, seen: dict[int, Any]) -> Iterator[str]:
     elif issubclass(cls, enum.Flag):
         yield f"{cls.__name__} is a Flag, whose combinations no schema lists; use an Enum and a set of its members"
     elif _has_fields(cls):
-        try:
-            hints = typing.get_type_hints(cls, include_extras=True)
-        except Exception as error:
-            yield f"the annotations of {cls.__name__} cannot be evaluated: {error}"
-            return
-        for field, hint in hints.items():
-            yield from (f"{cls.__name__}.{field}: {reason}" for reason in _refusals(hint, seen))
+        yield from _field_refusals(cls, seen)
+
+
+def _field_refusals(cls: Any, seen: dict[int, Any]) -> Iterator[str]:
+    if is_typed_dict(cls) and open_items(cls) != (None, inspect.Parameter.empty):
+        yield f"{cls.__name__} says which other members it takes, which msgspec would not look at"
+    if any(not field.init for field in getattr(cls, "__dataclass_fields__", {}).values()):
+        yield f"{cls.__name__} sets fields by itself, which msgspec would let a caller set"
+    try:
+        hints = typing.get_type_hints(cls, include_extras=True)
+    except Exception as error:
+        yield f"the annotations of {cls.__name__} cannot be evaluated: {error}"
+        return
+    for field, hint in hints.items():
+        yield from (f"{cls.__name__}.{field}: {reason}" for reason in _refusals(hint, seen))
 
 
 def _has_fields(cls: Any) -> bool:
@@ -270,6 +280,26 @@ def _has_fields(cls: Any) -> bool:
 def is_typed_dict(cls: Any) -> bool:
     """Whether this is a ``TypedDict``, of ``typing`` or of ``typing_extensions``."""
     return isinstance(cls, type) and hasattr(cls, "__total__") and issubclass(cls, dict)
+
+
+def open_items(cls: Any) -> tuple[bool | None, Any]:
+    """Return whether a ``TypedDict`` is closed, None where it does not say; and the type of its other members.
+
+    ``class Options(TypedDict, closed=True)``, ``class Options(TypedDict, extra_items=int)`` (PEP 728). Without
+    ``extra_items`` the type is ``inspect.Parameter.empty``, or ``Any`` where it is said to be open.
+    """
+    own = getattr(cls, "__closed__", None)
+    items = getattr(cls, "__extra_items__", None)
+    if own is not None:
+        return (True, inspect.Parameter.empty) if own else (False, Any)
+    if items is not None and type(items).__name__ != "NoExtraItemsType":
+        never = getattr(items, "__name__", "") in ("Never", "NoReturn")
+        return (True, inspect.Parameter.empty) if never else (False, items)
+    for base in getattr(cls, "__orig_bases__", ()):  # what a base says holds for its heirs
+        found = open_items(get_origin(base) or base)
+        if found[0] is not None:
+            return found
+    return None, inspect.Parameter.empty
 
 
 def is_named_tuple(cls: Any) -> bool:
@@ -297,6 +327,11 @@ def _unusable(node: Any, seen: set[int]) -> str | None:
     elif isinstance(node, mi.Type | mi.Field):
         members = [getattr(node, name) for name in node.__struct_fields__]
     return next((found for item in members if (found := _unusable(item, seen)) is not None), None)
+
+
+def is_simple(annotation: Any) -> bool:
+    """Whether this is one of the types that most parameters have, about which there is nothing to find out."""
+    return annotation is Any or any(annotation is kind for kind in (str, int, float, bool, None))
 
 
 def is_union(annotation: Any) -> bool:

@@ -1,7 +1,8 @@
 """Arguments of a call: from JSON to Python values in one typed decode, or every fault at once in plain words.
 
-The fast path is one decode by msgspec. Only when that fails is each argument looked at by itself, tried with the
-coercion table below, and explained. This file knows types and values, not functions.
+The fast path is one decode by msgspec; a second one refuses the members that objects inside do not know, where there
+are such objects. Only when that fails is each argument looked at by itself, tried with the coercion table, and
+explained. This file knows types and values, not functions.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec import inspect as mi
 
 from modelwire.errors import INVALID_PARAMS, RpcError, ToolError
 from modelwire.server import explain
-from modelwire.server.coercion import inside_text, meant
+from modelwire.server.coercion import inside_text
 from modelwire.server.nodes import Misfit, Node
+from modelwire.server.plain import Plain
 
 _DECODE_FAULTS = (msgspec.MsgspecError, ValueError, RecursionError)
 MISSING: Any = inspect.Parameter.empty
@@ -51,13 +52,13 @@ class Argument:
 
     Args:
         name: Its name on the wire.
-        type: The annotation, evaluated; ``Any`` when there was none; a node where msgspec alone would not do.
+        type: Its type, compiled.
         default: The default itself, or ``MISSING``.
         factory: Makes the default anew for each call, or None.
     """
 
     name: str
-    type: Any
+    type: Node
     default: Any = MISSING
     factory: Callable[[], Any] | None = None
 
@@ -73,23 +74,14 @@ class Binder:
         TypeError: msgspec cannot decode one of the types.
     """
 
-    __slots__ = ("_arguments", "_decode", "_decoders", "_kinds", "_name")
+    __slots__ = ("_arguments", "_decode", "_name")
 
     def __init__(self, name: str, arguments: Sequence[Argument]) -> None:
         self._name = name
         self._arguments = {argument.name: argument for argument in arguments}
-        # Field names of our own, since `_x`, `self` or a keyword may be no field name of a struct.
-        struct = msgspec.defstruct(
-            "Arguments",
-            [_field(f"p{index}", argument) for index, argument in enumerate(arguments)],
-            rename={f"p{index}": argument.name for index, argument in enumerate(arguments)},
-            kw_only=True,
-            forbid_unknown_fields=True,
-            gc=False,
-        )
-        self._decode = msgspec.json.Decoder(struct).decode
-        self._decoders: dict[str, Callable[[Any], Any]] = {}
-        self._kinds: dict[str, mi.Type] = {}
+        self._decode = _decoder(
+            {argument.name: _field(argument) for argument in arguments}, forbid_unknown_fields=True
+        )  # fmt: skip
 
     def values(self, raw: msgspec.Raw | bytes | None) -> tuple[Any, ...]:
         """Return one value per argument; absent ones have their default, which is never copied.
@@ -125,56 +117,39 @@ class Binder:
     def _value(self, argument: Argument, piece: msgspec.Raw | None) -> Any:
         if piece is None:
             if argument.default is MISSING and argument.factory is None:
-                raise _Faults([f"{argument.name}: missing; expected {self._expected(argument)}"])
+                raise _Faults([f"{argument.name}: missing; expected {argument.type.expected()}"])
             return argument.default if argument.factory is None else argument.factory()
-        if isinstance(argument.type, Node):
-            return _loaded(argument.type, _loose(piece, argument.name), argument.name)
-        decode = self._decoder(argument)
-        try:
-            return decode(piece)
-        except _DECODE_FAULTS as error:
-            fault = error
-        kind = self._kind(argument)
-        value = meant(kind, _loose(piece, argument.name))
-        try:
-            return decode(msgspec.json.encode(value))
-        except _DECODE_FAULTS as error:
-            fault = error
-        raise _Faults(explain.faults(kind, value, argument.name, fault))
-
-    def _decoder(self, argument: Argument) -> Callable[[Any], Any]:
-        if argument.name not in self._decoders:
-            self._decoders[argument.name] = msgspec.json.Decoder(argument.type).decode
-        return self._decoders[argument.name]
-
-    def _expected(self, argument: Argument) -> str:
-        return argument.type.expected() if isinstance(argument.type, Node) else explain.expected(self._kind(argument))
-
-    def _kind(self, argument: Argument) -> mi.Type:
-        if argument.name not in self._kinds:
-            self._kinds[argument.name] = mi.type_info(argument.type)
-        return self._kinds[argument.name]
+        return _loaded(argument.type, piece, argument.name)
 
     def _unknown(self, name: str) -> str:
         return explain.unknown_argument(name, self._arguments)
 
 
-class NodeBinder(Binder):
-    """A binder some of whose arguments are converted by nodes, which msgspec leaves to them as they came."""
+class CarefulBinder(Binder):
+    """A binder some of whose arguments msgspec alone would not convert, or would take too much for."""
 
-    __slots__ = ("_nodes",)
+    __slots__ = ("_fence", "_nodes")
 
     def __init__(self, name: str, arguments: Sequence[Argument]) -> None:
         super().__init__(name, arguments)
-        self._nodes = [(index, argument) for index, argument in enumerate(arguments) if isinstance(argument.type, Node)]
+        self._nodes = [
+            (index, argument.name, argument.type)
+            for index, argument in enumerate(arguments)
+            if not isinstance(argument.type, Plain)
+        ]
+        fences = {argument.name: fence for argument in arguments if (fence := _fence(argument)) is not None}
+        fields = {name: (fence, msgspec.UNSET) for name, fence in fences.items()}
+        self._fence = _decoder(fields, forbid_unknown_fields=False) if fields else None
 
     def values(self, raw: msgspec.Raw | bytes | None) -> tuple[Any, ...]:
         text = b"{}" if raw is None else raw
         try:
+            if self._fence is not None:
+                self._fence(text)
             values = list(msgspec.structs.astuple(self._decode(text)))
-            for index, argument in self._nodes:
+            for index, name, node in self._nodes:
                 if type(values[index]) is msgspec.Raw:
-                    values[index] = argument.type.read(values[index], argument.name)
+                    values[index] = node.read(values[index], name)
         except (*_DECODE_FAULTS, Misfit):
             return self._one_by_one(text)
         return tuple(values)
@@ -187,8 +162,27 @@ def binder(name: str, arguments: Sequence[Argument]) -> Binder:
         name: What is called, for messages.
         arguments: The parameters to fill.
     """
-    mixed = any(isinstance(argument.type, Node) for argument in arguments)
-    return NodeBinder(name, arguments) if mixed else Binder(name, arguments)
+    careful = any(not isinstance(item.type, Plain) or item.type.fence is not None for item in arguments)
+    return CarefulBinder(name, arguments) if careful else Binder(name, arguments)
+
+
+def _fence(argument: Argument) -> Any:
+    return argument.type.fence if isinstance(argument.type, Plain) else None
+
+
+def _decoder(fields: dict[str, tuple[Any, ...]], *, forbid_unknown_fields: bool) -> Callable[[Any], Any]:
+    """Return what decodes an object of these fields, given by type and default."""
+    # Field names of our own, since `_x`, `self` or a keyword may be no field name of a struct.
+    names = {name: f"p{index}" for index, name in enumerate(fields)}
+    struct = msgspec.defstruct(
+        "Arguments",
+        [(names[name], *rest) for name, rest in fields.items()],
+        rename={own: name for name, own in names.items()},
+        kw_only=True,
+        forbid_unknown_fields=forbid_unknown_fields,
+        gc=False,
+    )
+    return msgspec.json.Decoder(struct).decode
 
 
 class _Faults(Exception):
@@ -199,16 +193,30 @@ class _Faults(Exception):
         self.problems = problems
 
 
-def _field(name: str, argument: Argument) -> tuple[str, Any] | tuple[str, Any, Any]:
+def _field(argument: Argument) -> tuple[Any] | tuple[Any, Any]:
     default = argument.default
-    kind = msgspec.Raw if isinstance(argument.type, Node) else argument.type
+    kind = argument.type.annotation if isinstance(argument.type, Plain) else msgspec.Raw
     if argument.factory is not None:
-        return (name, kind, msgspec.field(default_factory=argument.factory))
+        return (kind, msgspec.field(default_factory=argument.factory))
     if default is MISSING:
-        return (name, kind)
+        return (kind,)
     if default is None or type(default) in (bool, int, float, str):
-        return (name, kind, default)
-    return (name, kind, msgspec.field(default_factory=lambda: default))  # msgspec would copy a list
+        return (kind, default)
+    return (kind, msgspec.field(default_factory=lambda: default))  # msgspec would copy a list
+
+
+def _loaded(node: Node, piece: msgspec.Raw, name: str) -> Any:
+    """Convert strictly, then by the coercion table."""
+    try:
+        return node.read(piece, name)
+    except (*_DECODE_FAULTS, Misfit):
+        value = _loose(piece, name)
+    try:
+        return node.load(inside_text(value, node.wanted) if type(value) is str else value, name, True)
+    except Misfit as misfit:
+        raise _Faults(misfit.problems) from None
+    except RecursionError:
+        raise _Faults([f"{name}: nested too deeply"]) from None
 
 
 def _loose(piece: msgspec.Raw, name: str) -> Any:
@@ -218,20 +226,6 @@ def _loose(piece: msgspec.Raw, name: str) -> Any:
         too_big = "out of range" in str(error)
         reason = "a number too large to represent" if too_big else "JSON that cannot be read"
         raise _Faults([f"{name}: {reason}"]) from None
-
-
-def _loaded(node: Node, value: Any, name: str) -> Any:
-    """Convert strictly, then by the coercion table."""
-    try:
-        try:
-            return node.load(value, name)
-        except Misfit:
-            meant = inside_text(value, node.wanted) if type(value) is str else value
-            return node.load(meant, name, True)
-    except Misfit as misfit:
-        raise _Faults(misfit.problems) from None
-    except RecursionError:
-        raise _Faults([f"{name}: nested too deeply"]) from None
 
 
 def _outline(raw: msgspec.Raw | bytes) -> str:

@@ -19,7 +19,6 @@ whether a value is accepted: what it returns is decoded strictly.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -32,26 +31,12 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re
 _EXACT = 2**53
 """Above it a number that was written as a float may stand for several integers."""
 
-_BY_TYPE: tuple[tuple[Any, str], ...] = (
-    (mi.BoolType, "boolean"),
-    (mi.IntType, "integer"),
-    (mi.FloatType, "number"),
-    ((mi.CollectionType, mi.TupleType, mi.NamedTupleType), "array"),
-    ((mi.DictType, mi.FrozenDictType, mi.DataclassType, mi.TypedDictType), "object"),
-)
-
-
-def meant(kind: mi.Type, value: Any) -> Any:
-    """Return what a refused value stands for by the table, or the value itself.
-
-    Args:
-        kind: The type that refused it.
-        value: Decoded JSON.
-    """
-    if type(value) is str:
-        found = inside_text(value, wanted(kind))
-        return value if found is value else integral(kind, found)
-    return integral(kind, value)
+_WANTED: dict[type[mi.Type], frozenset[str]] = {
+    mi.BoolType: frozenset({"boolean"}),
+    mi.IntType: frozenset({"integer"}),
+    mi.FloatType: frozenset({"number"}),
+    mi.FrozenDictType: frozenset({"object"}),
+}
 
 
 def inside_text(value: str, kinds: frozenset[str]) -> Any:
@@ -66,16 +51,8 @@ def inside_text(value: str, kinds: frozenset[str]) -> Any:
 
 
 def wanted(kind: mi.Type) -> frozenset[str]:
-    """The kinds of JSON value that a type takes and that text may stand for."""
-    kind = explain.bare(kind)
-    if isinstance(kind, mi.UnionType):
-        return frozenset[str]().union(*(wanted(member) for member in kind.types))
-    if isinstance(kind, mi.StructType):
-        return frozenset({"array" if kind.array_like else "object"})
-    if isinstance(kind, mi.LiteralType | mi.EnumType):
-        values = kind.values if isinstance(kind, mi.LiteralType) else [member.value for member in kind.cls]
-        return frozenset({"integer"} if any(type(value) is int for value in values) else ())
-    return frozenset(word for types, word in _BY_TYPE if isinstance(kind, types))
+    """The kind of JSON value that a type without parts takes and that text may stand for."""
+    return _WANTED.get(type(explain.bare(kind)), frozenset())
 
 
 def _json_inside(value: str, kinds: frozenset[str]) -> str | None:
@@ -95,59 +72,7 @@ def _scalar_kinds(text: str) -> frozenset[str]:
 
 
 def integral(kind: mi.Type, value: Any) -> Any:
-    """Replace floats without a fraction by integers, where the type wants integers: in JSON Schema 3.0 is one."""
-    kind = explain.bare(kind)
-    if type(value) is float:
-        whole = "integer" in wanted(kind) and "number" not in wanted(kind) and value.is_integer()
-        return int(value) if whole and abs(value) <= _EXACT else value
-    if isinstance(kind, mi.UnionType):
-        options = [integral(member, value) for member in kind.types]
-        fitting = (option for member, option in zip(kind.types, options, strict=True) if _fits(member, option))
-        return next(fitting, value)
-    replace = _CONTAINERS.get(type(kind))
-    return value if replace is None else replace(kind, value)
-
-
-def _fits(kind: mi.Type, value: Any) -> bool:
-    return next(explain.problems(kind, value, ""), None) is None
-
-
-def _in_list(kind: mi.CollectionType, value: Any) -> Any:
-    return [integral(kind.item_type, item) for item in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
-
-
-def _in_tuple(kind: mi.TupleType, value: Any) -> Any:
-    if not isinstance(value, list) or len(value) != len(kind.item_types):  # pyright: ignore[reportUnknownArgumentType]
-        return value  # pyright: ignore[reportUnknownVariableType]
-    return [integral(member, item) for member, item in zip(kind.item_types, value, strict=True)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-
-
-def _in_dict(kind: mi.DictType | mi.FrozenDictType, value: Any) -> Any:
-    if not isinstance(value, dict):
+    """Return a float without a fraction as an integer where the type wants one: in JSON Schema 3.0 is an integer."""
+    if type(value) is not float or not isinstance(explain.bare(kind), mi.IntType) or not value.is_integer():
         return value
-    return {key: integral(kind.value_type, item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-
-
-def _in_object(kind: Any, value: Any) -> Any:
-    if isinstance(value, dict):
-        types = {field.encode_name: field.type for field in kind.fields}
-        return {key: integral(types[key], item) if key in types else item for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, list):
-        head = [integral(field.type, item) for field, item in zip(kind.fields, value, strict=False)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        return head + value[len(head) :]
-    return value
-
-
-_CONTAINERS: dict[type[mi.Type], Callable[[Any, Any], Any]] = {
-    mi.ListType: _in_list,
-    mi.VarTupleType: _in_list,
-    mi.SetType: _in_list,
-    mi.FrozenSetType: _in_list,
-    mi.TupleType: _in_tuple,
-    mi.DictType: _in_dict,
-    mi.FrozenDictType: _in_dict,
-    mi.NamedTupleType: _in_object,
-    mi.DataclassType: _in_object,
-    mi.TypedDictType: _in_object,
-    mi.StructType: _in_object,
-}
+    return int(value) if abs(value) <= _EXACT else value

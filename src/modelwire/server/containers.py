@@ -10,9 +10,7 @@ import msgspec
 from modelwire.server import explain
 from modelwire.server.definitions import Definitions
 from modelwire.server.json_values import is_list, is_object
-from modelwire.server.nodes import Misfit, Node
-
-_SHOWN = 60
+from modelwire.server.nodes import Choice, Misfit, Node
 
 
 class Items(Node):
@@ -56,11 +54,17 @@ class Items(Node):
         return [self.item.dump(item, f"{path}[{index}]") for index, item in enumerate(items)]
 
     def schema(self, defs: Definitions) -> dict[str, Any]:
-        unique = {"uniqueItems": True} if self._make in (set, frozenset) else {}
-        return {"type": "array", "items": self.item.schema(defs), **unique}
+        # What comes for a set may have an item twice: JSON has lists only, and a set takes each once.
+        unique = {"uniqueItems": True} if defs.output and self._make in (set, frozenset) else {}
+        items = self.item.schema(defs)
+        return {"type": "array", **({"items": items} if items else {}), **unique}
 
     def expected(self) -> str:
         return "a list"
+
+    def shape(self) -> Any:
+        item = self.item.shape()
+        return None if item is None else list[item]
 
 
 class Row(Node):
@@ -96,10 +100,17 @@ class Row(Node):
         size = len(self._items)
         items = [item.schema(defs) for item in self._items]
         # "items": false would say no more here, but to readers of older drafts (no prefixItems) that there is no item.
-        return {"type": "array", "minItems": size, "maxItems": size, "prefixItems": items}
+        places = {"prefixItems": items} if items else {}
+        return {"type": "array", "minItems": size, "maxItems": size, **places}
 
     def expected(self) -> str:
         return f"a list of exactly {len(self._items)} items"
+
+    def shape(self) -> Any:
+        shapes = [item.shape() for item in self._items]
+        if all(shape is None for shape in shapes):
+            return None
+        return tuple[tuple(Any if shape is None else shape for shape in shapes)]
 
 
 class Members(Node):
@@ -108,12 +119,11 @@ class Members(Node):
     Args:
         make: Makes the mapping of a dict.
         classes: What a result may be.
-        key: The type of each name.
+        key: The type of each name; None where any will do.
         value: The type of each member.
-        names: JSON Schema of the names, empty where any will do.
     """
 
-    __slots__ = ("_classes", "_key", "_make", "_names", "_value")
+    __slots__ = ("_classes", "_key", "_make", "_value")
 
     def __init__(
         self,
@@ -121,13 +131,11 @@ class Members(Node):
         classes: tuple[type, ...],
         key: Node | None,
         value: Node,
-        names: Callable[[Definitions], dict[str, Any]],
     ) -> None:
         self._make = make
         self._classes = classes
         self._key = key
         self._value = value
-        self._names = names
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -164,15 +172,19 @@ class Members(Node):
         return found
 
     def schema(self, defs: Definitions) -> dict[str, Any]:
-        names = self._names(defs)
+        names, values = {} if self._key is None else self._key.schema(defs), self._value.schema(defs)
         return {
             "type": "object",
             **({"propertyNames": names} if names else {}),
-            "additionalProperties": self._value.schema(defs),
+            **({"additionalProperties": values} if values else {}),
         }
 
     def expected(self) -> str:
         return "an object"
+
+    def shape(self) -> Any:
+        value = self._value.shape()
+        return None if value is None else dict[str, value]
 
 
 class PlainKey(Node):
@@ -180,14 +192,14 @@ class PlainKey(Node):
 
     Args:
         annotation: The type of the names.
-        expected: What messages call one.
+        node: The same, compiled.
     """
 
-    __slots__ = ("_expected", "_type")
+    __slots__ = ("_node", "_type")
 
-    def __init__(self, annotation: Any, expected: str) -> None:
+    def __init__(self, annotation: Any, node: Node) -> None:
         self._type = dict[annotation, Any]
-        self._expected = expected
+        self._node = node
 
     def load(self, value: Any, path: str, lax: bool = False) -> Any:
         try:
@@ -203,12 +215,20 @@ class PlainKey(Node):
         self.load(name, path)
         return name
 
+    def schema(self, defs: Definitions) -> dict[str, Any]:
+        choice = getattr(self._node, "parts", None)
+        if not isinstance(choice, Choice):
+            return defs.of(self._type).get("propertyNames", {})
+        if all(type(plain) is str for plain in choice.plain):
+            return self._node.schema(defs)
+        return {"enum": [next(iter(msgspec.to_builtins({plain: None}, str_keys=True))) for plain in choice.plain]}
+
     def expected(self) -> str:
-        return self._expected
+        return self._node.expected()
 
 
 def _place(path: str, name: str) -> str:
-    return f"{path}[…]" if explain.is_secret(path) else f"{path}.{name[:_SHOWN]}"
+    return f"{path}[…]" if explain.is_secret(path) else f"{path}.{explain.short(name)}"
 
 
 def _each(nodes: list[Node], values: Any, path: str, convert: Callable[[Node, Any, str], Any]) -> list[Any]:

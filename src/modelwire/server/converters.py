@@ -18,18 +18,20 @@ import sys
 import typing
 from collections import abc
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ForwardRef, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
 from modelwire.server import explain
-from modelwire.server.annotations import Header, Name, Scope, is_pydantic, is_union, misplaced, refusal
-from modelwire.server.constraints import Check, Rules, Unsupported, limit_check, read
+from modelwire.server.annotations import Header, Name, Scope, is_pydantic, is_simple, is_union, misplaced, refusal
+from modelwire.server.constraints import MISSING, Check, Rules, Unsupported, limit_check, read
 from modelwire.server.containers import Items, Members, PlainKey, Row
+from modelwire.server.fields import has_fields, outline
 from modelwire.server.generics import bound, substitute
 from modelwire.server.headers import safe_limits
-from modelwire.server.nodes import Alias, Checked, Choice, Node, Plain, Text
-from modelwire.server.objects import Fields, fields_of, has_fields
+from modelwire.server.nodes import Alias, Checked, Choice, Node, Text
+from modelwire.server.objects import Fields, Positions
+from modelwire.server.plain import Plain
 from modelwire.server.pydantic_types import Pydantic
 from modelwire.server.unions import Union
 
@@ -64,44 +66,61 @@ _TEXTS: tuple[tuple[type, str, str], ...] = (
 _SCALARS = (str, int, float, bool, type(None))
 
 
-def converter(annotation: Any, scope: Scope | None = None) -> Node:
+def converter(annotation: Any, scope: Scope | None = None, *, closed: bool = False) -> Node:
     """Return what converts values of a type; a `Plain` one when msgspec does all of it.
 
     Args:
         annotation: The type, evaluated.
         scope: Names that annotations of classes may use beside those of their modules.
+        closed: Refuse members that an object does not know, unless its class says otherwise.
 
     Raises:
         Unsupported: Nothing could enforce the type.
     """
-    return _Builder(scope).build(annotation)
+    return _Builder(scope, closed).build(annotation)
 
 
-def mirrored(annotation: Any, scope: Scope | None = None) -> Node:
+def mirrored(annotation: Any, scope: Scope | None = None, *, closed: bool = False) -> Node:
     """Return what converts values of a type that a header repeats: integers only as far as every peer can hold them.
 
     Args:
         annotation: The type, evaluated.
         scope: As for `converter`.
+        closed: As for `converter`.
 
     Raises:
         Unsupported: Nothing could enforce the type.
     """
-    builder = _Builder(scope)
+    builder = _Builder(scope, closed)
     return builder.limited(builder.build(annotation), safe_limits(annotation))
 
 
 class _Builder:
-    def __init__(self, scope: Scope | None) -> None:
+    def __init__(self, scope: Scope | None, closed: bool) -> None:
         self._scope = scope
         self._names = {} if scope is None else scope.names
+        self._closed = closed
         self._made: dict[Any, Node] = {}
+        self._sure = False
+        """Inside a type that msgspec enforces, whose parts it enforces then, too."""
 
     def build(self, annotation: Any) -> Node:
         if isinstance(annotation, str | ForwardRef):
             annotation = self._resolved(annotation)
-        reason = refusal(annotation)
-        return Plain(annotation) if reason is None else self._taken_apart(annotation, reason)
+        if is_simple(annotation):
+            return Plain(annotation)
+        reason = None if self._sure else refusal(annotation)
+        if reason is not None:
+            return self._taken_apart(annotation, reason)
+        outer, self._sure = self._sure, True
+        try:
+            parts = self._taken_apart(annotation, "")
+        finally:
+            self._sure = outer
+        return parts if isinstance(parts, Plain) else self._plain(annotation, parts)
+
+    def _plain(self, annotation: Any, parts: Node | None = None) -> Plain:
+        return Plain(annotation, parts, closed=self._closed)
 
     def limited(self, node: Node, limits: dict[str, int]) -> Node:
         """Add limits to a node."""
@@ -135,27 +154,28 @@ class _Builder:
                 raise Unsupported(misplaced(item))
         rules = read(metadata)
         if rules.foreign or is_pydantic(base):
-            return Pydantic(annotation, self._names)
+            return Pydantic(annotation, self._names, closed=self._closed)
         return self._with_rules(self.build(base), rules)
 
     def _with_rules(self, node: Node, rules: Rules) -> Node:
         if not (rules.limits or rules.predicates or rules.notes):
             return node
-        if isinstance(node, Plain) and (meta := rules.meta()) is not None:
-            annotation = Annotated[node.annotation, meta]
-            if refusal(annotation) is None:
-                return Plain(annotation)
-        if isinstance(node, Plain) and is_union(node.annotation):
-            node = Union([Plain(option) for option in get_args(node.annotation)])
+        if isinstance(node, Plain):
+            return self._plain_with_rules(node, rules)
         if isinstance(node, Union) and rules.limits:
             node, rules = self._spread(node, rules), Rules(predicates=rules.predicates, notes=rules.notes)
             return self._with_rules(node, rules)
-        checks = list(rules.checks())
-        _refuse_keywords(rules.notes)
-        for check in checks:
-            if not _applies(check, node):
-                raise Unsupported(f"a constraint ({check.words}) does not apply to {node.expected()}")
-        return Checked(node, checks, rules.notes)
+        return _checked(node, node, rules)
+
+    def _plain_with_rules(self, node: Plain, rules: Rules) -> Node:
+        """What msgspec enforces, with rules beside it that it may enforce as well."""
+        if isinstance(node.parts, Union) and rules.limits:
+            return self._with_rules(node.parts, rules)
+        meta = rules.meta()
+        annotation = None if meta is None else Annotated[node.annotation, meta]
+        if annotation is None or (not self._sure and refusal(annotation) is not None):
+            return _checked(node, node, rules)
+        return self._plain(annotation, None if node.parts is None else _checked(node.parts, node, rules))
 
     def _spread(self, union: Union, rules: Rules) -> Node:
         """Limits beside a union are limits of those members that they can apply to: ``int | None`` at least 1."""
@@ -177,20 +197,22 @@ class _Builder:
     def _union(self, options: tuple[Any, ...]) -> Node:
         members: list[Node] = []
         for option in options:
-            member = self.build(option)
-            members += member.members if isinstance(member, Union) else [member]
-        return self._joined(members)
+            if option is not msgspec.UnsetType:
+                member = self.build(option)
+                inner = member.parts if isinstance(member, Plain) else member
+                members += inner.members if isinstance(inner, Union) else [member]
+        return members[0] if len(members) == 1 else self._joined(members)
 
     def _joined(self, members: list[Node]) -> Node:
-        return self._folded(members, lambda types: typing.Union[types]) or Union(members)  # noqa: UP007
+        return self._folded(Union(members), members, lambda types: typing.Union[types])  # noqa: UP007
 
-    def _folded(self, nodes: list[Node], make: Callable[[tuple[Any, ...]], Any]) -> Node | None:
-        """What msgspec can do after all, since its parts came down to what it knows."""
-        types = tuple(node.annotation for node in nodes if isinstance(node, Plain))
-        if len(types) != len(nodes):
-            return None
+    def _folded(self, node: Node, parts: list[Node], make: Callable[[tuple[Any, ...]], Any]) -> Node:
+        """The node, as what msgspec can do after all where its parts came down to what it knows."""
+        types = tuple(part.annotation for part in parts if isinstance(part, Plain))
+        if self._sure or len(types) != len(parts):
+            return node
         annotation = make(types)
-        return Plain(annotation) if refusal(annotation) is None else None
+        return self._plain(annotation, node) if refusal(annotation) is None else node
 
     def _named(self, annotation: Any, named: Any, args: tuple[Any, ...], attribute: str) -> Node:
         """A ``NewType``, or a ``type`` alias, which may contain itself."""
@@ -212,68 +234,70 @@ class _Builder:
         for known, make in self._makers(annotation, cls, args):
             if known:
                 return make()
+        if self._sure:
+            return Plain(annotation)
         raise Unsupported(reason)
 
     def _makers(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> list[tuple[Any, Callable[[], Node]]]:
         a_class = isinstance(cls, type)
         return [
             (cls in _LISTS, lambda: self._list(cls, args)),
-            (cls is tuple and args, lambda: self._tuple(args)),
+            (cls is tuple, lambda: self._tuple(annotation, args)),
             (cls in _MAPPINGS, lambda: self._mapping(cls, args)),
-            (is_pydantic(cls), lambda: Pydantic(annotation, self._names)),
+            (is_pydantic(cls), lambda: Pydantic(annotation, self._names, closed=self._closed)),
             (a_class and issubclass(cls, enum.Enum) and not issubclass(cls, enum.Flag), lambda: _enum(cls)),
-            (a_class and has_fields(cls), lambda: self._fields(annotation, cls, args)),
+            (a_class and has_fields(cls), lambda: self._fields(cls, args)),
             *((a_class and issubclass(cls, text[0]), lambda text=text: _text(cls, *text[1:])) for text in _TEXTS),
         ]
 
     def _list(self, cls: Any, args: tuple[Any, ...]) -> Node:
         item = self.build(args[0] if args else Any)
         make, classes = _LISTS[cls]
-        made: Any = make
-        folded = self._folded([item], lambda types: made[types[0]]) if make is not collections.deque else None
-        if folded is not None and cls is not abc.Iterable:
-            return folded
-        return Items(make, classes, item)
+        node, made = Items(make, classes, item), cast(Any, make)
+        if make is collections.deque or cls is abc.Iterable:
+            return node
+        return self._folded(node, [item], lambda types: made[types[0]])
 
-    def _tuple(self, args: tuple[Any, ...]) -> Node:
-        if args[-1:] == (Ellipsis,):
-            item = self.build(args[0])
-            folded = self._folded([item], lambda types: tuple[types[0], ...])
-            return folded or Items(tuple, (tuple, list), item)
+    def _tuple(self, annotation: Any, args: tuple[Any, ...]) -> Node:
+        if annotation in (tuple, typing.Tuple) or args[-1:] == (Ellipsis,):  # noqa: UP006 - as users may write it
+            item = self.build(args[0] if args else Any)
+            return self._folded(Items(tuple, (tuple, list), item), [item], lambda types: tuple[types[0], ...])
         items = [self.build(arg) for arg in args]
-        return self._folded(items, lambda types: tuple[types]) or Row(items)
+        return self._folded(Row(items), items, lambda types: tuple[types])
 
     def _mapping(self, cls: Any, args: tuple[Any, ...]) -> Node:
         key, value = args if args else (str, Any)
-        node = self.build(value)
+        node, names = self.build(value), self._key(key)
         make = _MAPPINGS[cls]
         if cls is collections.defaultdict:
-            factory = _factory(value)
-            make = functools.partial(collections.defaultdict[Any, Any], factory)
-        elif make is dict and (folded := self._folded([node], lambda types: dict[key, types[0]])) is not None:
-            return folded
-        if key in (str, Any):
-            return Members(make, (abc.Mapping,), None, node, lambda defs: {})
-        return self._keyed(key, node, make)
+            make = functools.partial(collections.defaultdict[Any, Any], _factory(value))
+        members = Members(make, (abc.Mapping,), names, node)
+        if make is not dict or (names is not None and not isinstance(names, PlainKey)):
+            return members
+        return self._folded(members, [node], lambda types: dict[key, types[0]])
 
-    def _keyed(self, key: Any, node: Node, make: Callable[[dict[Any, Any]], Any]) -> Node:
-        if (reason := refusal(dict[key, Any])) is None:
-            names = PlainKey(key, Plain(key).expected())
-            return Members(make, (abc.Mapping,), names, node,
-                           lambda defs: defs.of(dict[key, Any]).get("propertyNames", {}))  # fmt: skip
+    def _key(self, key: Any) -> Node | None:
+        """What reads the names of an object; None where any name will do."""
+        if key in (str, Any):
+            return None
+        reason = None if self._sure else refusal(dict[key, Any])
+        if reason is None:
+            return PlainKey(key, self.build(key))
         own = self.build(key)
         if isinstance(own, Plain) or own.wanted:
             raise Unsupported(reason)
-        return Members(make, (abc.Mapping,), own, node, own.schema)
+        return own
 
-    def _fields(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> Node:
+    def _fields(self, cls: Any, args: tuple[Any, ...]) -> Node:
         key = (cls, args)
         if key in self._made:
             return self._made[key]
         name = "_".join([cls.__name__, *(word for arg in args for word in _words(arg))])
-        node = self._made[key] = Fields(cls, name, key)
-        fields = fields_of(cls, args, self._scope, node)
-        for field in fields:
+        found = outline(cls, args, self._scope)
+        closed = self._closed and found.all_taken if found.closed is None else found.closed
+        make = Positions if found.by_position else Fields
+        node = self._made[key] = make(cls, name, key, tag=found.tag, closed=closed)
+        for field in found.fields:
             try:
                 field.node = self.build(field.hint)
                 field.source = field.node if field.given is field.hint else self.build(field.given)
@@ -281,8 +305,20 @@ class _Builder:
                     field.source = self.limited(field.source, safe_limits(field.given))
             except Unsupported as error:
                 raise Unsupported(f"{cls.__name__}.{field.name}: {error}") from error
-        node.fields = fields
+        if found.others is not MISSING:
+            node.others = self.build(found.others)
+        node.fields = found.fields
         return node
+
+
+def _checked(node: Node, whole: Node, rules: Rules) -> Node:
+    """A node that keeps rules; ``whole`` is what they must apply to."""
+    _refuse_keywords(rules.notes)
+    checks = list(rules.checks())
+    for check in checks:
+        if not _applies(check, whole):
+            raise Unsupported(f"a constraint ({check.words}) does not apply to {whole.expected()}")
+    return Checked(node, checks, rules.notes)
 
 
 def _words(annotation: Any) -> list[str]:
@@ -325,11 +361,9 @@ def _contains(node: Node, alias: Alias, seen: set[int] | None = None) -> bool:
     if id(node) in seen:
         return False
     seen.add(id(node))
-    inner: list[Any] = []
-    for cls in type(node).__mro__:
-        for slot in getattr(cls, "__slots__", ()):
-            value = getattr(node, slot, None)
-            inner += value if isinstance(value, list) else [value]
+    slots = [slot for cls in type(node).__mro__ for slot in getattr(cls, "__slots__", ())]
+    held = [*getattr(node, "__dict__", {}).values(), *(getattr(node, slot, None) for slot in slots)]
+    inner = [item for value in held for item in (cast("list[Any]", value) if isinstance(value, list) else [value])]
     inner += [part for field in inner for part in (getattr(field, "node", None), getattr(field, "source", None))]
     return any(_contains(item, alias, seen) for item in inner if isinstance(item, Node))
 

@@ -1,4 +1,4 @@
-"""The ``$defs`` of one schema: who has which name, and what msgspec, pydantic and our own nodes put there.
+"""The ``$defs`` of one schema: who has which name, and what pydantic and our own nodes put there.
 
 Two classes of one name get different names; what is equal is shared. This file knows schemas, and no types but the
 ones that it asks msgspec for.
@@ -13,27 +13,26 @@ from typing import Any
 from modelwire.server.json_values import is_list, is_object
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9.\-_]")
-_PREFIX = "#/$defs/"
+PREFIX = "#/$defs/"
 
 
 class Definitions:
     """Collects definitions while a schema is built.
 
     Args:
-        plain: Returns the schema of a type that msgspec enforces, and its definitions.
+        plain: Returns the schema of a type without parts, which needs no definitions.
         output: The schema is of what a function returns, not of what it takes.
     """
 
-    def __init__(self, plain: Callable[[Any], tuple[dict[str, Any], dict[str, Any]]], *, output: bool = False) -> None:
+    def __init__(self, plain: Callable[[Any], dict[str, Any]], *, output: bool = False) -> None:
         self.found: dict[str, Any] = {}
         self.output = output
         self._plain = plain
         self._names: dict[Any, str] = {}
 
     def of(self, annotation: Any) -> dict[str, Any]:
-        """Return the schema of a type that msgspec enforces."""
-        schema, components = self._plain(annotation)
-        return self.merge(schema, components)
+        """Return the schema of a type without parts."""
+        return self._plain(annotation)
 
     def put(self, key: Any, name: str, schema: dict[str, Any]) -> dict[str, Any]:
         """Define ``name`` and return a reference to it."""
@@ -45,19 +44,17 @@ class Definitions:
             own = self._names[key] = self._free(_UNSAFE.sub("_", name).strip("_") or "Type")
             self.found[own] = {}
             self.found[own] = make()
-        return {"$ref": _PREFIX + self._names[key]}
+        return {"$ref": PREFIX + self._names[key]}
 
     def merge(self, schema: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
         """Take over definitions made elsewhere; return the schema, its references adapted."""
         renamed = {
-            _PREFIX + name: _PREFIX + self._free(name)
+            PREFIX + name: PREFIX + self._free(name)
             for name, component in components.items()
             if name in self.found and self.found[name] != component
         }
         for name, component in components.items():
-            self.found[renamed.get(_PREFIX + name, _PREFIX + name).removeprefix(_PREFIX)] = _redirected(
-                component, renamed
-            )
+            self.found[renamed.get(PREFIX + name, PREFIX + name).removeprefix(PREFIX)] = _redirected(component, renamed)
         return _redirected(schema, renamed)
 
     def _free(self, name: str) -> str:

@@ -24,9 +24,10 @@ from modelwire.server import docstrings
 from modelwire.server.annotations import Scope, is_pydantic, is_union
 from modelwire.server.constraints import MISSING, Rules, Unsupported, limit_check, read
 from modelwire.server.converters import converter
+from modelwire.server.fields import Field, has_fields, outline
 from modelwire.server.json_values import is_object
 from modelwire.server.nodes import Misfit
-from modelwire.server.objects import Field, Fields, fields_of, has_fields
+from modelwire.server.objects import Fields
 
 __all__ = ["form_schema", "read_form"]
 
@@ -118,18 +119,17 @@ class _Form:
         cls: Any = get_origin(fields) or fields
         _refuse_others(cls)
         self._cls = cls
-        self._node = Fields(cls, cls.__name__, cls)
+        # An answer has no tag, and what it says beside the form is no fault: forms may grow.
+        self._node = Fields(cls, cls.__name__)
         self._scope = _scope(cls)
         self._nullable: list[str] = []
         self.properties: dict[str, Any] = {}
         self.required: list[str] = []
         try:
-            found = fields_of(cls, get_args(fields), self._scope, self._node)
+            found = outline(cls, get_args(fields), self._scope)
         except Unsupported as error:
             raise SignatureError(f"a form of {cls.__name__}: {error}") from error
-        # An answer has no tag, and what it says beside the form is no fault: forms may grow.
-        self._node.tag, self._node.closed = None, False
-        self._node.fields = [field for field in found if field.argument]
+        self._node.fields = [field for field in found.fields if field.argument]
         self._texts = _described(cls)
         for field in self._node.fields:
             try:

@@ -7,15 +7,12 @@ integer, and nothing else changes. Nodes are built by `modelwire.server.converte
 
 from __future__ import annotations
 
-import collections
-import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import msgspec
-from msgspec import inspect as mi
 
-from modelwire.server import coercion, explain
+from modelwire.server import explain
 from modelwire.server.constraints import Check
 from modelwire.server.definitions import Definitions
 
@@ -39,18 +36,6 @@ class Misfit(Exception):
         self.matched = matched
 
 
-def plain_form(value: Any) -> Any:
-    """The JSON form of what msgspec does not know and no annotation announced."""
-    dump = getattr(value, "model_dump", None) if hasattr(value, "__pydantic_serializer__") else None
-    if dump is not None:
-        return dump(mode="json", by_alias=True)
-    if isinstance(value, pathlib.PurePath):
-        return str(value)
-    if isinstance(value, collections.deque):
-        return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    raise TypeError("JSON knows no such value")
-
-
 class Node:
     """One type, compiled."""
 
@@ -58,6 +43,9 @@ class Node:
 
     exact: Any = None
     """The class whose instances are this node's and no other's; None where there is no such class."""
+
+    tag: tuple[str, Any] | None = None
+    """The member that tells its objects from those of other classes, and its value."""
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -92,6 +80,10 @@ class Node:
         """Say what values are, as a noun phrase."""
         raise NotImplementedError
 
+    def shape(self) -> Any:
+        """Return a type by which msgspec refuses the members that objects inside do not know; None without objects."""
+        return None
+
     def misfit(self, value: Any, path: str) -> NoReturn:
         """Refuse decoded JSON as a whole."""
         raise Misfit([f"{path}: expected {self.expected()}, got {explain.shown(value, path)}"])
@@ -99,64 +91,6 @@ class Node:
     def foreign(self, value: Any, path: str) -> NoReturn:
         """Refuse a Python value that is of another type."""
         raise Misfit([f"{path}: expected {self.expected()}, got a value of type {type(value).__name__}"])
-
-
-class Plain(Node):
-    """A type that msgspec enforces by itself.
-
-    Args:
-        annotation: The type.
-    """
-
-    __slots__ = ("_kind", "annotation", "exact")
-
-    def __init__(self, annotation: Any) -> None:
-        self.annotation = annotation
-        self.exact = annotation if isinstance(annotation, type) else None
-        self._kind: mi.Type | None = None
-
-    @property
-    def kind(self) -> mi.Type:
-        """Msgspec's description of the type."""
-        if self._kind is None:
-            self._kind = mi.type_info(self.annotation)
-        return self._kind
-
-    @property
-    def wanted(self) -> frozenset[str]:
-        return coercion.wanted(self.kind)
-
-    def load(self, value: Any, path: str, lax: bool = False) -> Any:
-        if type(value) is self.annotation and self.annotation in (str, int, bool):
-            return value
-        if lax:
-            value = coercion.integral(self.kind, value)
-        try:
-            return msgspec.convert(value, self.annotation, str_keys=True)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise self._refused(value, path, error) from None
-
-    def dump(self, value: Any, path: str) -> Any:
-        try:
-            plain = msgspec.to_builtins(value, str_keys=True, enc_hook=plain_form)
-        except (msgspec.MsgspecError, TypeError, ValueError, OverflowError):
-            self.foreign(value, path)
-        try:
-            msgspec.convert(plain, self.annotation, str_keys=True)
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise self._refused(plain, path, error) from None
-        return plain
-
-    def schema(self, defs: Definitions) -> dict[str, Any]:
-        return defs.of(self.annotation)
-
-    def expected(self) -> str:
-        return explain.outlined(self.kind)
-
-    def _refused(self, value: Any, path: str, error: BaseException) -> Misfit:
-        problems = explain.faults(self.kind, value, path, error)
-        matched = explain.known_members(self.kind, value)
-        return Misfit(problems, inside=explain.inside(self.kind, value), matched=matched)
 
 
 class Choice(Node):
@@ -174,6 +108,11 @@ class Choice(Node):
         self._pairs = list(pairs)
         self.exact = cls
         self.description = description
+
+    @property
+    def plain(self) -> list[Any]:
+        """The choices, as JSON has them."""
+        return [plain for plain, _ in self._pairs]
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -198,7 +137,7 @@ class Choice(Node):
         self.foreign(value, path)
 
     def schema(self, defs: Definitions) -> dict[str, Any]:
-        found: dict[str, Any] = {"enum": [plain for plain, _ in self._pairs]}
+        found: dict[str, Any] = {"enum": self.plain}
         if self.description:
             found["description"] = self.description
         if self.exact is None:
@@ -206,8 +145,7 @@ class Choice(Node):
         return defs.put(self.exact, self.exact.__name__, found)
 
     def expected(self) -> str:
-        choices = [msgspec.json.encode(plain).decode() for plain, _ in self._pairs]
-        return choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}"
+        return explain.one_of(self.plain)
 
 
 class Text(Node):
@@ -259,13 +197,13 @@ class Checked(Node):
         notes: Keywords of the schema that only annotate.
     """
 
-    __slots__ = ("_checks", "_inner", "_notes", "exact")
+    __slots__ = ("_checks", "_inner", "_notes", "exact", "tag")
 
     def __init__(self, inner: Node, checks: Sequence[Check], notes: dict[str, Any]) -> None:
         self._inner = inner
         self._checks = list(checks)
         self._notes = notes
-        self.exact = inner.exact
+        self.exact, self.tag = inner.exact, inner.tag
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -303,8 +241,13 @@ class Checked(Node):
 
     def expected(self) -> str:
         unit = "items" if "array" in self.wanted else "members" if "object" in self.wanted else "characters"
-        words = [f"{check.words} {unit}" if check.kind == "size" else check.words for check in self._checks]
-        return " ".join([self._inner.expected(), " and ".join(words)]).strip()
+        sizes = [f"{check.words.removeprefix('of ')} {unit}" for check in self._checks if check.kind == "size"]
+        others = [check.words for check in self._checks if check.kind != "size"]
+        words = [" and ".join(others), *([f"of {' and '.join(sizes)}"] if sizes else [])]
+        return " ".join([self._inner.expected(), *filter(None, words)])
+
+    def shape(self) -> Any:
+        return self._inner.shape()
 
 
 def _constrain(schema: dict[str, Any], check: Check) -> None:

@@ -1,66 +1,27 @@
 """Classes with fields, converted member by member: dataclasses, attrs classes, TypedDict, NamedTuple, msgspec Struct.
 
-All are objects in JSON. Values are made by calling the class, so that its own checks run. `fields_of` reads a class,
-`Fields` converts; neither imports a user's library.
+All are objects in JSON, but for structs that ask for a list. Values are made by calling the class, so that its own
+checks run. What the fields are is read by `modelwire.server.fields`; no user's library is imported.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import inspect
-import typing
-from collections.abc import Callable, Mapping
-from typing import Any, get_args, get_origin
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from modelwire.rules.param_headers import KEYWORD
 from modelwire.server import explain
-from modelwire.server.annotations import (
-    Header,
-    Scope,
-    is_named_tuple,
-    is_typed_dict,
-    is_union,
-    without_markers,
-)
-from modelwire.server.constraints import MISSING, Unsupported, beside
+from modelwire.server.annotations import is_typed_dict
+from modelwire.server.constraints import MISSING
 from modelwire.server.definitions import Definitions
-from modelwire.server.generics import class_hints
-from modelwire.server.json_values import is_object
-from modelwire.server.nodes import Misfit, Node, plain_form
-
-_QUALIFIERS = {"Required": True, "NotRequired": False}
-_OPEN = ("ReadOnly", "Final")
-
-
-@dataclasses.dataclass(slots=True)
-class Field:
-    """One field.
-
-    Args:
-        name: What the class calls it.
-        wire: What JSON calls it.
-        hint: Its type, as values have it.
-        given: Its type, as the class takes it.
-        required: The class has no default for it.
-        argument: What the class's constructor calls it; empty where it takes none.
-        default: The default, if one is known.
-        header: What header repeats the field, if one does.
-        node: ``hint``, compiled.
-        source: ``given``, compiled.
-    """
-
-    name: str
-    wire: str
-    hint: Any
-    given: Any
-    required: bool
-    argument: str
-    default: Any = MISSING
-    header: Header | None = None
-    node: Node = dataclasses.field(default_factory=Node)
-    source: Node = dataclasses.field(default_factory=Node)
+from modelwire.server.fields import Field
+from modelwire.server.json_values import is_list, is_object
+from modelwire.server.nodes import Misfit, Node
+from modelwire.server.plain_values import plain_form
 
 
 class Fields(Node):
@@ -70,21 +31,35 @@ class Fields(Node):
         cls: The class.
         name: What ``$defs`` calls it.
         key: What tells it from another of the same name.
+        tag: The member that tells its objects from others, and its value.
+        closed: Other members than the fields are refused.
     """
 
-    __slots__ = ("_key", "_name", "closed", "exact", "fields", "tag")
-
-    def __init__(self, cls: Any, name: str, key: Any) -> None:
+    def __init__(
+        self, cls: Any, name: str, key: Any = None, *, tag: tuple[str, Any] | None = None, closed: bool = False
+    ) -> None:
         self.exact = dict if is_typed_dict(cls) else cls
         self._name = name
         self._key = key
+        self._documentation = _documentation(cls)
         self.fields: list[Field] = []
-        self.tag: tuple[str, Any] | None = None
-        self.closed = False
+        self.others: Node | None = None
+        """The type of further members, where they are kept."""
+        self.tag = tag
+        self.closed = closed
+        self._shape: Any = None
 
     @property
     def wanted(self) -> frozenset[str]:
         return frozenset({"object"})
+
+    @functools.cached_property
+    def _taken(self) -> frozenset[str]:
+        """The members that an object may have, by their names in JSON."""
+        return frozenset(field.wire for field in self.fields if field.argument) | {tag for tag, _ in self._tags()}
+
+    def _tags(self) -> list[tuple[str, Any]]:
+        return [] if self.tag is None else [self.tag]
 
     def load(self, value: Any, path: str, lax: bool = False) -> Any:
         if not is_object(value):
@@ -97,14 +72,29 @@ class Fields(Node):
                 continue
             try:
                 if field.wire in given:
-                    found[field.argument] = field.source.load(given[field.wire], f"{path}.{field.wire}", lax)
+                    found[field.argument] = field.source.load(given[field.wire], self._place(path, field), lax)
                 elif field.required:
                     problems.append(self._missing(field, given, path))
             except Misfit as misfit:
                 problems += misfit.problems
+        found.update(self._loaded_others(given, path, lax, problems))
         if problems:
             raise Misfit(problems, inside=True, matched=self._matched(given))
         return self._new(found, given, path)
+
+    def _loaded_others(self, given: dict[str, Any], path: str, lax: bool, problems: list[str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if self.others is None or given.keys() <= self._taken:
+            return found
+        for name in given.keys() - self._taken:
+            try:
+                found[name] = self.others.load(given[name], f"{path}.{explain.short(name)}", lax)
+            except Misfit as misfit:
+                problems += misfit.problems
+        return {name: found[name] for name in given if name in found}
+
+    def _place(self, path: str, field: Field) -> str:
+        return f"{path}.{field.wire}"
 
     def _matched(self, given: dict[str, Any]) -> int:
         """How near a value is: the tag says more than a member."""
@@ -119,33 +109,32 @@ class Fields(Node):
 
     def _outside(self, value: dict[str, Any], path: str) -> list[str]:
         """Faults that are no field's: the tag, and members that are not known where none may be added."""
-        problems: list[str] = []
-        if self.tag is not None and self.tag[0] in value and value[self.tag[0]] != self.tag[1]:
-            wanted = msgspec.json.encode(self.tag[1]).decode()
-            problems.append(f"{path}.{self.tag[0]}: expected {wanted}, got {explain.shown(value[self.tag[0]], path)}")
-        if self.closed:
-            known = [field.wire for field in self.fields] + ([self.tag[0]] if self.tag else [])
-            problems += [explain.unknown_member(path, name, known) for name in value if name not in known]
+        problems = [
+            f"{path}.{tag}: expected {explain.one_of([wanted])}, got {explain.shown(value[tag], path)}"
+            for tag, wanted in self._tags()
+            if tag in value and value[tag] != wanted
+        ]
+        if self.closed and not value.keys() <= self._taken:
+            problems += [explain.unknown_member(path, name, self._taken) for name in value if name not in self._taken]
         return problems
 
     def _missing(self, field: Field, value: dict[str, Any], path: str) -> str:
-        known = [] if self.closed else [known.wire for known in self.fields]
-        hint = explain.misspelt(field.wire, known, value) if known else ""
-        return f"{path}.{field.wire}: missing; expected {field.source.expected()}{hint}"
+        hint = "" if self.closed else explain.misspelt(field.wire, self._taken, value)
+        return f"{self._place(path, field)}: missing; expected {field.source.expected()}{hint}"
 
     def dump(self, value: Any, path: str) -> Any:
         if isinstance(value, Mapping):
             return self._dump_mapping(dict(value), path)  # pyright: ignore[reportUnknownArgumentType]
         if self.exact is dict or not isinstance(value, self.exact):
             self.foreign(value, path)
-        found: dict[str, Any] = dict([self.tag] if self.tag else [])
+        found: dict[str, Any] = dict(self._tags())
         problems: list[str] = []
         for field in self.fields:
             item = getattr(value, field.name, msgspec.UNSET)
             if item is msgspec.UNSET:
                 continue
             try:
-                found[field.wire] = field.node.dump(item, f"{path}.{field.wire}")
+                found[field.wire] = field.node.dump(item, self._place(path, field))
             except Misfit as misfit:
                 problems += misfit.problems
         if problems:
@@ -154,6 +143,9 @@ class Fields(Node):
 
     def _dump_mapping(self, value: dict[str, Any], path: str) -> dict[str, Any]:
         """A dict may stand for an object of a class: on the wire they are the same."""
+        if self.exact is dict:  # its own members are called as the class calls them
+            wires = {field.name: field.wire for field in self.fields}
+            value = {wires.get(name, name): item for name, item in value.items()}
         known = {field.wire: field for field in self.fields}
         found: dict[str, Any] = {}
         problems = self._outside(value, path)
@@ -162,15 +154,17 @@ class Fields(Node):
                 problems.append(self._missing(field, value, path))
         for name, item in value.items():
             try:
+                node = known[name].node if name in known else self.others
                 found[name] = (
-                    known[name].node.dump(item, f"{path}.{name}")
-                    if name in known
-                    else msgspec.to_builtins(item, str_keys=True, enc_hook=plain_form)
+                    msgspec.to_builtins(item, str_keys=True, enc_hook=plain_form)
+                    if node is None
+                    else node.dump(item, f"{path}.{name}")
                 )
             except Misfit as misfit:
                 problems += misfit.problems
             except TypeError:
-                problems.append(f"{path}.{str(name)[:60]}: a value of type {type(item).__name__} has no JSON form")
+                place = f"{path}.{explain.short(str(name))}"
+                problems.append(f"{place}: a value of type {type(item).__name__} has no JSON form")
         if problems:
             raise Misfit(problems, inside=True)
         return found
@@ -179,29 +173,95 @@ class Fields(Node):
         return defs.recursive((self._key, defs.output), self._name, lambda: self._defined(defs))
 
     def _defined(self, defs: Definitions) -> dict[str, Any]:
-        properties: dict[str, Any] = {}
-        required: list[str] = []
-        if self.tag:
-            properties[self.tag[0]] = {"enum": [self.tag[1]]}
-            required.append(self.tag[0])
-        for field in self.fields:
-            if not field.argument and not defs.output:
-                continue
+        properties: dict[str, Any] = {tag: {"enum": [value]} for tag, value in self._tags()}
+        required = list(properties)
+        for field in self._shown(defs):
             schema = (field.node if defs.output else field.source).schema(defs)
             properties[field.wire] = _with_default(schema, field)
             if field.header is not None and not defs.output:
                 properties[field.wire] = {**properties[field.wire], KEYWORD: field.header.name}
             required += [field.wire] if field.required else []
         found: dict[str, Any] = {"type": "object", "properties": properties}
-        text = _documentation(self.exact) if self.exact is not dict else ""
-        found.update({"description": text} if text else {})
+        found.update({"description": self._documentation} if self._documentation else {})
         found.update({"required": required} if required else {})
-        found.update({"additionalProperties": False} if self.closed else {})
+        if self.others is not None:
+            others = self.others.schema(defs)
+            found.update({"additionalProperties": others} if others else {})
+        elif self.closed:
+            found["additionalProperties"] = False
         return found
+
+    def _shown(self, defs: Definitions) -> list[Field]:
+        return [field for field in self.fields if field.argument or defs.output]
 
     def expected(self) -> str:
         names = [field.wire for field in self.fields if field.required and field.argument]
         return f"an object with {', '.join(names[:5])}" if names else "an object"
+
+    def shape(self) -> Any:
+        if self._shape is None:
+            taken = [field for field in self.fields if field.argument]
+            named = {f"f{index}": field for index, field in enumerate(taken)}
+            self._shape = msgspec.defstruct(
+                "Shape",
+                [(name, Any, msgspec.UNSET) for name in named],
+                rename={name: field.wire for name, field in named.items()},
+                tag=None if self.tag is None else self.tag[1],
+                tag_field=None if self.tag is None else self.tag[0],
+                forbid_unknown_fields=self.closed,
+                array_like=self._by_position,
+                gc=False,
+            )
+            # Known before its fields are, since it may come up in them.
+            shapes = {name: field.source.shape() for name, field in named.items()}
+            self._shape.__annotations__ = {name: Any if kind is None else kind for name, kind in shapes.items()}
+        return self._shape
+
+    _by_position = False
+
+
+class Positions(Fields):
+    """A struct whose values are lists in JSON, the fields by position."""
+
+    _by_position = True
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        return frozenset({"array"})
+
+    @functools.cached_property
+    def _order(self) -> list[str]:
+        return [*(tag for tag, _ in self._tags()), *(field.wire for field in self.fields)]
+
+    def load(self, value: Any, path: str, lax: bool = False) -> Any:
+        if not is_list(value):
+            self.misfit(value, path)
+        items: list[Any] = value
+        if self.closed and len(items) > len(self._order):
+            raise Misfit([f"{path}: expected at most {len(self._order)} items, got {len(items)}"], inside=True)
+        return super().load(dict(zip(self._order, items, strict=False)), path, lax)
+
+    def dump(self, value: Any, path: str) -> Any:
+        if isinstance(value, Mapping):
+            self.foreign(value, path)
+        return list(super().dump(value, path).values())
+
+    def _place(self, path: str, field: Field) -> str:
+        return f"{path}[{self._order.index(field.wire)}]"
+
+    def _missing(self, field: Field, value: dict[str, Any], path: str) -> str:
+        return f"{self._place(path, field)}: missing; expected {field.source.expected()} ({field.name})"
+
+    def _defined(self, defs: Definitions) -> dict[str, Any]:
+        found = super()._defined(defs)
+        places = list(found.pop("properties").values())
+        required = len(found.pop("required", ()))
+        closed = found.pop("additionalProperties", None) is False
+        limits = {"items": False} if closed else {}
+        return {**found, "type": "array", "prefixItems": places, "minItems": required, **limits}
+
+    def expected(self) -> str:
+        return "a list"
 
 
 def _with_default(schema: dict[str, Any], field: Field) -> dict[str, Any]:
@@ -227,143 +287,3 @@ def _said(error: BaseException, value: dict[str, Any], path: str) -> str:
     if not text or explain.repeats_secret(text, value, path):
         return f"{path}: its members do not go together"
     return f"{path}: {text}"
-
-
-# ------------------------------------------------------------------ reading classes
-
-
-def fields_of(cls: Any, args: tuple[Any, ...], scope: Scope | None, node: Fields) -> list[Field]:
-    """Return the fields of a class, not yet compiled; sets what is particular about ``node``.
-
-    Raises:
-        Unsupported: Its annotations cannot be evaluated, or it is written in another way than as an object.
-    """
-    try:
-        hints = class_hints(cls, args, scope)
-    except Exception as error:
-        raise Unsupported(f"the annotations of {cls.__name__} cannot be evaluated: {error}") from error
-    for known, reader in _READERS:
-        if known(cls):
-            return [_named(field) for field in reader(cls, hints, node)]
-    raise Unsupported(f"{cls.__name__} has no fields that are known here")
-
-
-def _named(field: Field) -> Field:
-    """Take qualifiers and markers of ours off a field's annotation."""
-    field.hint, required = unqualified(field.hint)
-    field.required = field.required if required is None else required
-    rules = beside(field.hint)
-    field.wire = rules.name or field.wire
-    field.header = rules.header
-    field.hint = _without_unset(without_markers(field.hint))
-    field.given = field.hint if field.given is None else field.given
-    return field
-
-
-def unqualified(hint: Any) -> tuple[Any, bool | None]:
-    """Return a field's type without ``Required`` and the like, and what they say: whether it must be there."""
-    required: bool | None = None
-    while (origin := get_origin(hint)) is not None:
-        word = getattr(origin, "_name", None) or getattr(origin, "__name__", "")
-        if word not in _QUALIFIERS and word not in _OPEN:
-            break
-        if word in _QUALIFIERS:
-            required = _QUALIFIERS[word]
-        hint = get_args(hint)[0]
-    return hint, required
-
-
-def _without_unset(hint: Any) -> Any:
-    if not is_union(hint) or msgspec.UnsetType not in get_args(hint):
-        return hint
-    return typing.Union[tuple(option for option in get_args(hint) if option is not msgspec.UnsetType)]  # noqa: UP007
-
-
-def _dataclass_fields(cls: Any, hints: dict[str, Any], node: Fields) -> list[Field]:
-    del node
-    if any(str(getattr(field, "_field_type", "")) == "_FIELD_INITVAR" for field in cls.__dataclass_fields__.values()):
-        raise Unsupported(f"{cls.__name__} has an InitVar, which its results could not show; make it a field")
-    found: list[Field] = []
-    for field in dataclasses.fields(cls):
-        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        default = MISSING if field.default is dataclasses.MISSING else field.default
-        shown = _made(default, field.default_factory)
-        argument = field.name if field.init else ""
-        found.append(
-            Field(field.name, field.name, hints[field.name], None, required, argument, shown)
-        )  # fmt: skip
-    return found
-
-
-def _made(default: Any, factory: Any) -> Any:
-    """The default that a schema may show: an empty list or object is worth saying."""
-    if factory is list or factory is dict:
-        return [] if factory is list else {}
-    return default
-
-
-def _attrs_fields(cls: Any, hints: dict[str, Any], node: Fields) -> list[Field]:
-    del node
-    found: list[Field] = []
-    for field in cls.__attrs_attrs__:
-        required = type(field.default).__name__ == "_Nothing" or repr(field.default) == "NOTHING"
-        plain = not required and type(field.default).__name__ != "Factory"
-        hint = hints.get(field.name, Any)
-        source = None if field.converter is None else _taken_by(field.converter)
-        wire = field.alias
-        found.append(Field(field.name, wire, hint, source, required and field.init, field.alias if field.init else "",
-                           field.default if plain else MISSING))  # fmt: skip
-    return found
-
-
-def _taken_by(converter: Any) -> Any:
-    """The type that a converter says it takes; None where it says nothing, and the field's own is as good a guess."""
-    function = getattr(converter, "converter", converter)  # attrs.Converter holds one
-    try:
-        first = next(iter(inspect.signature(function).parameters))
-        return None if isinstance(function, type) else typing.get_type_hints(function).get(first)
-    except Exception:
-        return None
-
-
-def _typed_dict_fields(cls: Any, hints: dict[str, Any], node: Fields) -> list[Field]:
-    node.closed = getattr(cls, "__closed__", None) is True
-    return [Field(name, name, hint, None, name in cls.__required_keys__, name) for name, hint in hints.items()]
-
-
-def _named_tuple_fields(cls: Any, hints: dict[str, Any], node: Fields) -> list[Field]:
-    del node
-    defaults = cls._field_defaults
-    return [
-        Field(name, name, hints.get(name, Any), None, name not in defaults, name, defaults.get(name, MISSING))
-        for name in cls._fields
-    ]
-
-
-def _struct_fields(cls: Any, hints: dict[str, Any], node: Fields) -> list[Field]:
-    config = cls.__struct_config__
-    if config.array_like:
-        raise Unsupported(f"{cls.__name__} is array_like, and msgspec cannot enforce all of its fields")
-    node.closed = config.forbid_unknown_fields
-    node.tag = (config.tag_field, config.tag) if config.tag_field is not None else None
-    found: list[Field] = []
-    for field in msgspec.structs.fields(cls):
-        default = field.default if field.default is not msgspec.NODEFAULT else MISSING
-        found.append(Field(field.name, field.encode_name, hints[field.name], None, field.required, field.name,
-                           _made(default, field.default_factory)))  # fmt: skip
-    return found
-
-
-_Reader = Callable[[Any, dict[str, Any], Fields], list[Field]]
-_READERS: tuple[tuple[Callable[[Any], bool], _Reader], ...] = (
-    (lambda cls: hasattr(cls, "__attrs_attrs__"), _attrs_fields),
-    (dataclasses.is_dataclass, _dataclass_fields),
-    (is_typed_dict, _typed_dict_fields),
-    (is_named_tuple, _named_tuple_fields),
-    (lambda cls: issubclass(cls, msgspec.Struct), _struct_fields),
-)
-
-
-def has_fields(cls: Any) -> bool:
-    """Whether `fields_of` can read a class."""
-    return any(known(cls) for known, _ in _READERS)

@@ -17,11 +17,12 @@ import msgspec
 
 from modelwire.server import explain, schema_words
 from modelwire.server.constraints import Unsupported
-from modelwire.server.definitions import Definitions
+from modelwire.server.definitions import PREFIX, Definitions
 from modelwire.server.json_values import depth, is_list, is_object
 from modelwire.server.nodes import Misfit, Node
+from modelwire.server.pydantic_schemas import closing
+from modelwire.server.unknown_members import UnknownMembers
 
-_PREFIX = "#/$defs/"
 _EXPLAINED_DEPTH = 12
 """How deep a value may be for its faults to be listed, which may take twice as long with each level."""
 _WANTED = frozenset({"boolean", "integer", "number", "array", "object"})
@@ -33,14 +34,15 @@ class Pydantic(Node):
     Args:
         annotation: The type.
         names: Names that its forward references may use.
+        closed: Refuse members that an object does not know, unless its class says otherwise.
 
     Raises:
         Unsupported: pydantic is not loaded, or refuses the type.
     """
 
-    __slots__ = ("_adapter", "_error", "_input", "_output", "_validators", "exact")
+    __slots__ = ("_adapter", "_closed", "_error", "_input", "_output", "_validators", "exact")
 
-    def __init__(self, annotation: Any, names: Mapping[str, Any]) -> None:
+    def __init__(self, annotation: Any, names: Mapping[str, Any], *, closed: bool = False) -> None:
         pydantic: Any = sys.modules.get("pydantic")
         if pydantic is None:
             raise Unsupported(f"{annotation!r} is for pydantic, which is not installed")
@@ -53,10 +55,12 @@ class Pydantic(Node):
                 warnings.simplefilter("ignore")
                 if rebuild is not None:
                     rebuild(raise_errors=True, _types_namespace=dict(names))
-                compiled = _compiled if _is_complete(annotation) else _compiled.__wrapped__
-                self._adapter, self._input, self._output = compiled(annotation)
+                compiled = (_compiled if _is_complete(annotation) else _Compiled)(annotation)
+                self._adapter, self._output = compiled.adapter, compiled.written
+                self._input = compiled.taken(closed)
         except Exception as error:
             raise Unsupported(f"pydantic cannot take it: {_first_line(error)}") from error
+        self._closed = closed
         self._error: Any = pydantic.ValidationError
         self._validators: dict[bool, Any] = {}
 
@@ -66,18 +70,30 @@ class Pydantic(Node):
 
     def read(self, raw: msgspec.Raw | bytes, path: str) -> Any:
         try:
-            return self._adapter.validate_json(bytes(raw), strict=True)
+            found = self._adapter.validate_json(bytes(raw), strict=True)
         except self._error:
             return self.load(msgspec.json.decode(raw), path)
+        if self._closed:
+            self._refuse_unknown(msgspec.json.decode(raw), path)
+        return found
+
+    def _refuse_unknown(self, value: Any, path: str) -> None:
+        """Refuse members that pydantic passes over."""
+        problems = UnknownMembers(self._input).clauses(value, path) if self._closed else []
+        if problems:
+            raise Misfit(problems, inside=True, matched=_known_members(self._input, value))
 
     def load(self, value: Any, path: str, lax: bool = False) -> Any:
         if lax:
             value = _integral(self._input, self._input, value)
         text = msgspec.json.encode(value)
         try:
-            return self._adapter.validate_json(text, strict=True)
+            found = self._adapter.validate_json(text, strict=True)
         except self._error:
             pass
+        else:
+            self._refuse_unknown(value, path)
+            return found
         problems = self._problems(value, path, output=False)
         if not problems:  # what the schema allows is taken: a field that is not strict about its text, say
             try:
@@ -135,18 +151,27 @@ def _is_complete(annotation: Any) -> bool:
     return isinstance(annotation, type) and getattr(annotation, "__pydantic_complete__", False) is True
 
 
-@functools.lru_cache(maxsize=256)
-def _compiled(annotation: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """Return what validates a type, and its schemas, which nobody changes; kept, since each takes milliseconds.
+class _Compiled:
+    """What validates a type, and its schemas, which nobody changes."""
 
-    A program's tools take and return the same models again and again.
-    """
-    adapter = sys.modules["pydantic"].TypeAdapter(annotation)
-    return adapter, _schema(adapter, "validation"), _schema(adapter, "serialization")
+    def __init__(self, annotation: Any) -> None:
+        self.adapter: Any = sys.modules["pydantic"].TypeAdapter(annotation)
+        self.written = _schema(self.adapter, "serialization", None)
+        self._taken: dict[bool, dict[str, Any]] = {}
+
+    def taken(self, closed: bool) -> dict[str, Any]:
+        if closed not in self._taken:
+            self._taken[closed] = _schema(self.adapter, "validation", closing() if closed else None)
+        return self._taken[closed]
 
 
-def _schema(adapter: Any, mode: str) -> dict[str, Any]:
-    found = adapter.json_schema(by_alias=True, mode=mode, ref_template=_PREFIX + "{model}")
+_compiled = functools.lru_cache(maxsize=256)(_Compiled)
+"""Kept, since each takes milliseconds, and a program's tools take and return the same models again and again."""
+
+
+def _schema(adapter: Any, mode: str, generator: Any) -> dict[str, Any]:
+    options = {} if generator is None else {"schema_generator": generator}
+    found = adapter.json_schema(by_alias=True, mode=mode, ref_template=PREFIX + "{model}", **options)
     components = {name: _without_titles(schema, name) for name, schema in found.pop("$defs", {}).items()}
     root = _without_titles(found, found.get("title", ""))
     return {**root, "$defs": components} if components else root

@@ -7,15 +7,14 @@ does not is this side's error and never reaches the client as a result.
 from __future__ import annotations
 
 import inspect
-import math
 from typing import Any
 
 import msgspec
-from msgspec import inspect as mi
 
 from modelwire.errors import ModelwireError
-from modelwire.server import explain
-from modelwire.server.nodes import Misfit, Node, plain_form
+from modelwire.server.nodes import Misfit, Node
+from modelwire.server.plain import Plain
+from modelwire.server.plain_values import not_finite, plain_form
 
 
 class ResultError(ModelwireError):
@@ -27,17 +26,17 @@ class ResultCheck:
 
     Args:
         name: The function, for messages.
-        annotation: What it says it returns; ``Any`` for no promise; a node where msgspec alone would not do.
+        node: What it says it returns, compiled.
     """
 
-    __slots__ = ("_annotation", "_decode", "_exact", "_name", "_node")
+    __slots__ = ("_decode", "_exact", "_name", "_node")
 
-    def __init__(self, name: str, annotation: Any) -> None:
+    def __init__(self, name: str, node: Node) -> None:
+        annotation = node.annotation if isinstance(node, Plain) else Any
         self._name = name
-        self._annotation = annotation
-        self._node = annotation if isinstance(annotation, Node) else None
+        self._node = node
         self._exact = annotation if annotation in (int, bool, str) else None
-        self._decode = None if annotation is Any or self._node is not None else msgspec.json.Decoder(annotation).decode
+        self._decode = None if annotation is Any else msgspec.json.Decoder(annotation).decode
 
     def encode(self, value: Any) -> bytes:
         """Return ``value`` as JSON.
@@ -48,16 +47,16 @@ class ResultCheck:
         """
         if self._exact is not None and type(value) is self._exact:
             return self._written(value)
-        if self._node is not None:
+        if not isinstance(self._node, Plain):
             value = self._dumped(self._node, value)
         written = self._written(value)
-        if b"null" in written and (place := _not_finite(value)) is not None:
+        if b"null" in written and (place := not_finite(value, "result")) is not None:
             raise ResultError(f"{self._name} returned {place[1]} at {place[0]}, which JSON cannot hold")
         if self._decode is not None:
             try:
                 self._decode(written)
             except (msgspec.MsgspecError, ValueError, RecursionError):
-                raise ResultError(self._contradiction(written)) from None
+                raise self._contradiction(msgspec.json.decode(written)) from None
         return written
 
     def _dumped(self, node: Node, value: Any) -> Any:
@@ -90,29 +89,7 @@ class ResultCheck:
                 f"{self._name} returned a {type(value).__name__} that has no JSON form: {error}"
             ) from error
 
-    def _contradiction(self, written: bytes) -> str:
-        kind = mi.type_info(self._annotation)
-        value = msgspec.json.decode(written)
-        found = list(explain.problems(kind, value, "result")) or [explain.mismatch(kind, value, "result")]
-        return f"{self._name} returned what its annotation does not allow: {'; '.join(found)}"
-
-
-def _not_finite(value: Any, path: str = "result") -> tuple[str, str] | None:
-    """Where a NaN or an infinity stands, which msgspec writes as ``null``."""
-    if isinstance(value, float):
-        return None if math.isfinite(value) else (path, str(value))
-    if isinstance(value, (str, bytes, int)) or value is None:
-        return None
-    if isinstance(value, dict):
-        members: Any = [(f"{path}.{key}", item) for key, item in value.items()]  # pyright: ignore[reportUnknownVariableType]
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        members = [(f"{path}[{index}]", item) for index, item in enumerate(value)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    else:
-        return _not_finite_inside(value, path)
-    return next((found for place, item in members if (found := _not_finite(item, place)) is not None), None)
-
-
-def _not_finite_inside(value: Any, path: str) -> tuple[str, str] | None:
-    """Look into a dataclass, struct or other object through its plain form, unless it has none of its own."""
-    plain = msgspec.to_builtins(value, str_keys=True, enc_hook=plain_form)
-    return None if type(plain) is type(value) else _not_finite(plain, path)
+    def _contradiction(self, value: Any) -> ResultError:
+        assert isinstance(self._node, Plain)
+        problems = self._node.refused(value, "result").problems
+        return ResultError(f"{self._name} returned what its annotation does not allow: {'; '.join(problems)}")

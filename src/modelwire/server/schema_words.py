@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import msgspec
-
 from modelwire.server import explain
 from modelwire.server.json_values import is_list, is_object
 
@@ -86,8 +84,8 @@ def _null_last(kinds: Iterable[str]) -> list[str]:
 
 _WANTED: dict[str, Callable[[Any], str]] = {
     "Type": lambda kind: " or ".join(_NOUNS.get(str(name), str(name)) for name in _null_last(kind.types)),
-    "Enum": lambda kind: _one_of(kind.options),
-    "Constant": lambda kind: _json(kind.expected_value),
+    "Enum": lambda kind: explain.one_of(kind.options),
+    "Constant": lambda kind: explain.one_of([kind.expected_value]),
     "Format": lambda kind: _FORMATS.get(kind.format, f"text in the format {kind.format}"),
     "UniqueItems": lambda kind: "a list without an item twice",
     "Contains": lambda kind: "a list with a fitting item in it",
@@ -155,7 +153,7 @@ def noun(root: Schema, schema: Schema, depth: int = 4) -> str:
         return noun(root, resolve(root, found["$ref"]), depth - 1)
     for keyword in ("enum", "const"):
         if keyword in found:
-            return _one_of(found["enum"]) if keyword == "enum" else _json(found["const"])
+            return explain.one_of(found["enum"] if keyword == "enum" else [found["const"]])
     options = found.get("anyOf") or found.get("oneOf")
     if options and depth:
         return " or ".join(dict.fromkeys(noun(root, option, depth - 1) for option in options))
@@ -196,11 +194,3 @@ def _place(path: str, steps: Iterable[str | int]) -> str:
 
 def _joined(path: str, name: str) -> str:
     return f"{path}.{name[:60]}" if path else name[:60]
-
-
-def _one_of(values: list[Any]) -> str:
-    return _json(values[0]) if len(values) == 1 else "one of " + ", ".join(_json(value) for value in values)
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

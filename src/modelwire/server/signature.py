@@ -19,24 +19,19 @@ import msgspec
 from modelwire.errors import SignatureError
 from modelwire.rules.param_headers import KEYWORD
 from modelwire.server import docstrings
-from modelwire.server.annotations import (
-    Scope,
-    is_typed_dict,
-    is_union,
-    refusal,
-    unwrap,
-    without_annotated,
-    without_markers,
-)
+from modelwire.server.annotations import Scope, is_typed_dict, is_union, unwrap, without_annotated, without_markers
 from modelwire.server.arguments import MISSING, Argument, ArgumentErrors, binder
 from modelwire.server.constraints import Rules, beside, is_field
-from modelwire.server.converters import Unsupported, converter, mirrored
+from modelwire.server.converters import Unsupported, converter
+from modelwire.server.converters import mirrored as mirrored_converter
+from modelwire.server.defaults import problems
 from modelwire.server.dependencies import Dependency, Injection
+from modelwire.server.fields import unqualified
 from modelwire.server.generics import class_hints
 from modelwire.server.given_schema import GivenBinder
 from modelwire.server.headers import with_headers
-from modelwire.server.nodes import Node, Plain
-from modelwire.server.objects import unqualified
+from modelwire.server.nodes import Node
+from modelwire.server.plain import Plain
 from modelwire.server.results import ResultCheck, ResultError
 from modelwire.server.schemas import input_schema, result_schema
 
@@ -154,7 +149,7 @@ def compile_signature(
     if parts.undefined:
         raise parts.undefined[0]
     if kind is _MEANT_AS_CONTENT:
-        return Signature(parts, ResultCheck(name, Any), None)
+        return Signature(parts, ResultCheck(name, Plain(Any)), None)
     return Signature(parts, ResultCheck(name, kind), result_schema(kind))
 
 
@@ -209,7 +204,7 @@ class _Parts:
         self.given: GivenBinder | None = None
         self._by_hand = given is not None
         self._rest = self._rows = ""
-        self._types: dict[str, Any] = {}
+        self._types: dict[str, Node] = {}
         self._hints: dict[str, Any] = {}
         self._rules: dict[str, Rules] = {}
         self._defaults: dict[str, Any] = {}
@@ -232,6 +227,8 @@ class _Parts:
     def _argument(self, key: str) -> Argument:
         default = self._defaults.get(key, MISSING)
         factory = self._rules[key].factory if default is MISSING else None
+        if faults := problems(self._types[key], factory() if factory else default, self.wire[key]):
+            raise SignatureError(f"{self.name}: the default of parameter {key!r} does not fit: {'; '.join(faults)}")
         return Argument(self.wire[key], self._types[key], default, factory)
 
     def _schema(self) -> dict[str, Any]:
@@ -314,13 +311,17 @@ class _Parts:
     def _take(self, name: str, annotation: Any, where: str, into: list[str]) -> None:
         try:
             rules = beside(annotation)
-            plain = without_markers(annotation)
-            compiled = _compiled(plain, self.scope) if rules.header is None else _folded(mirrored(plain, self.scope))
+            # A schema given by hand says by itself what an object may have.
+            node = self._node(without_markers(annotation), mirrored=rules.header is not None)
         except (Unsupported, NameError) as error:
             self.put_off(f"{self.name}: {where}: {error}", error)
-            annotation, rules, compiled = Any, Rules(), Any
-        self._hints[name], self._rules[name], self._types[name] = annotation, rules, compiled
+            annotation, rules, node = Any, Rules(), Plain(Any)
+        self._hints[name], self._rules[name], self._types[name] = annotation, rules, node
         into.append(name)
+
+    def _node(self, annotation: Any, *, mirrored: bool) -> Node:
+        make = mirrored_converter if mirrored else converter
+        return make(annotation, self.scope, closed=not self._by_hand)
 
     def _take_stars(self, parameter: inspect.Parameter, where: str) -> None:
         rows = parameter.kind is parameter.VAR_POSITIONAL
@@ -379,7 +380,7 @@ def _result_kind(parts: _Parts, annotation: Any) -> Any:
     if annotation is Any and not parts.undefined:
         raise SignatureError(f"{parts.name}: structured=True needs an annotation of the result")
     try:
-        return _compiled(annotation, parts.scope)
+        return converter(annotation, parts.scope)
     except (Unsupported, NameError) as error:
         hint = "Pass structured=False to send it as text"
         parts.put_off(f"{parts.name}: its result cannot be checked: {error}. {hint}", error)
@@ -392,17 +393,6 @@ def _unpacked(annotation: Any) -> Any:
     name = getattr(origin, "_name", None) or getattr(origin, "__name__", "")
     members = get_args(annotation)[0] if name == "Unpack" else None
     return members if is_typed_dict(get_origin(members) or members) else None
-
-
-def _compiled(annotation: Any, scope: Scope) -> Any:
-    """The annotation itself, as msgspec takes it, where msgspec does everything; a node elsewhere."""
-    if refusal(annotation) is None:
-        return annotation
-    return _folded(converter(annotation, scope))
-
-
-def _folded(node: Node) -> Any:
-    return node.annotation if isinstance(node, Plain) else node
 
 
 def _refuse_unbound(name: str, function: Any, parameters: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ as it came go before what must be coerced; among them the one that passes over t
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -34,7 +35,7 @@ class Union(Node):
     def load(self, value: Any, path: str, lax: bool = False) -> Any:
         fitting: list[tuple[Node, Any]] = []
         misfits: list[Misfit] = []
-        for member in self.members:
+        for member in self._possible(value):
             try:
                 fitting.append((member, member.load(value, path)))
             except Misfit as misfit:
@@ -45,9 +46,16 @@ class Union(Node):
             return fitting[0][1]
         return self._coerced(value, path) if lax else self._refused(value, path, misfits)
 
+    def _possible(self, value: Any) -> list[Node]:
+        """The members that a value could be of: an object that says of which class it is is of no other."""
+        if not is_object(value):
+            return self.members
+        given: dict[str, Any] = value
+        return [member for member in self.members if member.tag is None or given.get(member.tag[0]) == member.tag[1]]
+
     def _coerced(self, value: Any, path: str) -> Any:
         misfits: list[Misfit] = []
-        for member in self.members:
+        for member in self._possible(value):
             try:
                 return member.load(value, path, True)
             except Misfit as misfit:
@@ -56,12 +64,24 @@ class Union(Node):
 
     def _refused(self, value: Any, path: str, misfits: list[Misfit]) -> NoReturn:
         """Tell the faults of the member that the value is nearest to, if there is one."""
+        self._refuse_tag(value, path)
         near = sorted((misfit for misfit in misfits if misfit.inside), key=_score)
         if near and (len(near) == 1 or (_score(near[0]) < _score(near[1]) and near[0].matched)):
             raise near[0]
         matched = max((misfit.matched for misfit in misfits), default=0)
         problem = f"{path}: expected {self.expected()}, got {explain.shown(value, path)}"
         raise Misfit([problem], inside=bool(near), matched=matched)
+
+    def _refuse_tag(self, value: Any, path: str) -> None:
+        tags = [member.tag for member in self.members if member.tag is not None]
+        if not is_object(value) or not tags or len(tags) < sum("object" in member.wanted for member in self.members):
+            return
+        name, choices = tags[0][0], [tag for _, tag in tags]
+        if value.get(name) in choices:
+            return
+        wanted = f"expected {explain.one_of(choices)}"
+        got = f"{wanted}, got {explain.shown(value[name], path)}" if name in value else f"missing; {wanted}"
+        raise Misfit([f"{path}.{name}: {got}"], inside=True)
 
     def dump(self, value: Any, path: str) -> Any:
         own: Misfit | None = None
@@ -84,6 +104,14 @@ class Union(Node):
 
     def expected(self) -> str:
         return " or ".join(dict.fromkeys(member.expected() for member in self.members))
+
+    def shape(self) -> Any:
+        shapes = [member.shape() for member in self.members]
+        if all(shape is None for shape in shapes):
+            return None
+        options = [getattr(member, "annotation", Any) if shape is None else shape
+                   for member, shape in zip(self.members, shapes, strict=True)]  # fmt: skip
+        return typing.Union[tuple(options)]  # noqa: UP007 - known at run time only
 
 
 def _score(misfit: Misfit) -> int:
