@@ -80,6 +80,43 @@ def test_a_result_is_not_kept_alive_by_the_thread_that_made_it() -> None:
     assert gone() is None
 
 
+def test_the_threads_end_once_nobody_holds_the_pool_any_more() -> None:
+    pool = WorkerPool(3)
+    barrier = threading.Barrier(4)
+    threads: list[threading.Thread] = []
+
+    def work() -> None:
+        threads.append(threading.current_thread())
+        barrier.wait(5)
+
+    futures = [pool.submit(work) for _ in range(3)]
+    barrier.wait(5)
+    for future in futures:
+        future.result(5)
+    del pool
+    gc.collect()
+    for thread in threads:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+async def test_a_server_that_is_gone_leaves_no_threads() -> None:
+    threads: list[threading.Thread] = []
+
+    async def use_a_server() -> None:
+        server = Server("s")
+        server.add_tool(lambda: threads.append(threading.current_thread()), name="t")
+        async with Client(server) as client:
+            await client.call("t")
+
+    await use_a_server()
+    for _ in range(5):  # what has just run may still be held by the loop's next turn
+        await asyncio.sleep(0)
+    gc.collect()
+    threads[0].join(5)
+    assert not threads[0].is_alive()
+
+
 def test_threads_that_block_for_ever_do_not_keep_the_process_from_ending() -> None:
     code = "import threading; from modelwire.server.workers import WorkerPool as P; P(2).submit(threading.Event().wait)"
     assert subprocess.run([sys.executable, "-c", code], timeout=20).returncode == 0

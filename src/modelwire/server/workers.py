@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import queue
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from modelwire.log import log as _log
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_Item = tuple["Future[Any]", Callable[[], Any]] | Literal["end one", "end all"]
+"""A function to call and whom to tell; or that this thread, or every one, shall end."""
+
 GIVEN_UP = 8
 """How many times its size a pool may grow while cancelled functions run on."""
 
 
 class WorkerPool(Executor):
-    """A pool of daemon threads, started one by one as work comes in.
+    """A pool of daemon threads, started one by one as work comes in. They end once nobody holds the pool any more.
 
     Args:
         size: How many functions may run at once; further ones wait their turn.
@@ -30,7 +34,8 @@ class WorkerPool(Executor):
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        weakref.finalize(self, self._work.put, "end all").atexit = False
         self._lock = threading.Lock()
         self._threads = 0
         self._open = 0
@@ -73,25 +78,33 @@ class WorkerPool(Executor):
         """Let each thread end after its current function. Nothing is waited for: see the top of the file."""
         with self._lock:
             for _ in range(self._threads):
-                self._work.put(None)
+                self._work.put("end one")
             self._threads = 0
 
     def _grow(self) -> None:
         while self._threads < min(self._open, self._size + self._given_up):
             self._threads += 1
-            threading.Thread(target=self._run, name=f"modelwire-worker-{self._threads}", daemon=True).start()
+            name = f"modelwire-worker-{self._threads}"
+            threading.Thread(target=_run, args=(self._work, weakref.ref(self)), name=name, daemon=True).start()
 
-    def _run(self) -> None:
-        while True:
-            item = self._work.get()
-            if item is None:
-                return
-            future, call = item
-            if future.set_running_or_notify_cancel():
-                _complete(future, call)
-            del item, future, call  # a waiting thread must not keep the last result alive
-            with self._lock:
-                self._open -= 1
+    def ended(self) -> None:
+        """Take note that a function has returned. For the pool's own threads."""
+        with self._lock:
+            self._open -= 1
+
+
+def _run(work: queue.SimpleQueue[_Item], pool: weakref.ref[WorkerPool]) -> None:
+    """Call what comes. A waiting thread keeps neither the pool alive nor the last result."""
+    while isinstance(item := work.get(), tuple):
+        future, call = item
+        if future.set_running_or_notify_cancel():
+            _complete(future, call)
+        del item, future, call
+        if (still := pool()) is not None:
+            still.ended()
+        del still
+    if item == "end all":
+        work.put(item)  # for the next one
 
 
 def _complete(future: Future[Any], call: Callable[[], Any]) -> None:
