@@ -534,3 +534,26 @@ async def test_a_single_file_that_became_a_folder_is_not_listed_and_not_suggeste
         assert error["message"] == "Resource not found: docs://one"
         (docs / "a.md").mkdir()
         assert await uris(talk) == []
+
+
+@pytest.mark.parametrize(
+    "more", [{"title": "\ud800"}, {"description": "\udcff"}, {"meta": {"com.example/k": float("nan")}}]
+)
+def test_what_no_list_could_say_is_refused_at_once(docs: Path, more: Any) -> None:
+    server = Server("s")
+    with pytest.raises(ConfigError, match="^file 'docs://a': "):
+        server.add_file("docs://a", docs / "a.md", **more)
+    if "meta" in more:
+        with pytest.raises(ConfigError, match="^directory 'docs://': "):
+            server.add_directory("docs://", docs, **more)
+
+
+async def test_a_single_file_whose_name_is_no_utf_8_is_listed(docs: Path) -> None:
+    name = os.fsdecode(b"caf\xe9.txt")
+    (docs / name).write_text("coffee")
+    server = Server("s")
+    server.add_file("docs://cafe", docs / name)
+    async with session_talk(server, MODERN) as talk:
+        (item,) = (await talk.result("resources/list"))["resources"]
+        assert item["name"] == "caf\ufffd.txt"
+        assert (await content(talk, "docs://cafe"))["text"] == "coffee"
