@@ -55,6 +55,7 @@ def test_a_schema_without_marks_has_none(found: Any) -> None:
         {"const": MAX_INTEGER},
         {"$ref": "#/$defs/Text"},
         {"$ref": "#/$defs/a~1b"},
+        {"$ref": "#/$defs/%54ext"},
         {"anyOf": [{"type": "string"}, {"type": "null"}]},
         {"oneOf": [{"const": "a"}, {"const": "b"}]},
         {"anyOf": [{"$ref": "#/$defs/Text"}, {"enum": ["c"]}]},

@@ -456,3 +456,104 @@ async def test_our_client_lists_and_reads_files(revision: str, docs: Path) -> No
     async with Client(serving(docs), revision=revision) as client:
         for item in await client.list_resources():
             assert (await client.read_resource(item.uri)).contents[0].uri == item.uri
+
+
+# --------------------------------------------------------------------------------------------------- switched off
+
+
+@NEWEST_OF_EACH_ERA
+async def test_a_file_that_is_switched_off_is_so_under_every_spelling_of_its_uri(revision: str, docs: Path) -> None:
+    server = serving(docs)
+    server.disable("docs://a.md")
+    async with session_talk(server, revision) as talk:
+        for uri in ("docs://a.md", "docs://%61.md", "docs://a%2Emd", "docs://a%2emd", "docs://%61%2e%6D%64"):
+            await missing(talk, uri)
+        server.enable("docs://a.md")
+        assert (await content(talk, "docs://%61.md"))["text"] == "# A\n"
+
+
+async def test_what_stands_in_a_files_place_and_is_hidden_hides_the_file_under_every_spelling(docs: Path) -> None:
+    server = serving(docs)
+    server.remove_resource("docs://")
+    server.add_resource("docs://a.md", lambda: "never", name="a", enabled=lambda: False)
+    server.add_directory("docs://", docs)
+    async with session_talk(server, MODERN) as talk:
+        await missing(talk, "docs://a.md")
+        await missing(talk, "docs://%61.md")
+
+
+async def test_a_file_that_was_switched_off_stays_so_when_it_goes_and_comes_back(docs: Path) -> None:
+    server = serving(docs, pattern="*.md")
+    server.disable("docs://a.md")
+    async with session_talk(server, MODERN) as talk:
+        (docs / "a.md").unlink()
+        assert await uris(talk) == []
+        (docs / "a.md").write_text("again")
+        await missing(talk, "docs://a.md")
+        await missing(talk, "docs://%61.md")
+        assert await uris(talk) == []
+        await missing(talk, "docs://a.md")
+        server.enable("docs://a.md")
+        assert await uris(talk) == ["docs://a.md"]
+        (docs / "a.md").unlink()
+        assert await uris(talk) == []
+        (docs / "a.md").write_text("again")
+        assert await uris(talk) == ["docs://a.md"]
+
+
+async def test_switching_a_directory_switches_the_files_that_are_gone_as_well(docs: Path) -> None:
+    server = serving(docs, pattern="*.md")
+    server.disable("docs://a.md")
+    async with session_talk(server, MODERN) as talk:
+        (docs / "a.md").unlink()
+        assert await uris(talk) == []
+        server.enable("docs://")
+        (docs / "a.md").write_text("again")
+        assert await uris(talk) == ["docs://a.md"]
+
+
+async def test_a_uri_that_passes_to_another_directory_is_there_for_whom_that_one_is(docs: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "b.json").write_text("a longer secret")
+    server = serving(docs, pattern="sub/*.json")
+    server.add_directory("docs://sub/", other, enabled=lambda: False)
+    async with session_talk(server, MODERN) as talk:
+        assert await uris(talk) == ["docs://sub/b.json"]
+        (docs / "sub" / "b.json").unlink()
+        assert await uris(talk) == []
+        await missing(talk, "docs://sub/b.json")
+
+
+async def test_a_single_file_that_became_a_folder_is_not_listed_and_not_suggested(docs: Path) -> None:
+    server = Server("s")
+    server.add_file("docs://one", docs / "a.md")
+    async with session_talk(server, MODERN) as talk:
+        (docs / "a.md").unlink()
+        error = await talk.error("resources/read", {"uri": "docs://one"})
+        assert error["message"] == "Resource not found: docs://one"
+        (docs / "a.md").mkdir()
+        assert await uris(talk) == []
+
+
+@pytest.mark.parametrize(
+    "more", [{"title": "\ud800"}, {"description": "\udcff"}, {"meta": {"com.example/k": float("nan")}}]
+)
+def test_what_no_list_could_say_is_refused_at_once(docs: Path, more: Any) -> None:
+    server = Server("s")
+    with pytest.raises(ConfigError, match="^file 'docs://a': "):
+        server.add_file("docs://a", docs / "a.md", **more)
+    if "meta" in more:
+        with pytest.raises(ConfigError, match="^directory 'docs://': "):
+            server.add_directory("docs://", docs, **more)
+
+
+async def test_a_single_file_whose_name_is_no_utf_8_is_listed(docs: Path) -> None:
+    name = os.fsdecode(b"caf\xe9.txt")
+    (docs / name).write_text("coffee")
+    server = Server("s")
+    server.add_file("docs://cafe", docs / name)
+    async with session_talk(server, MODERN) as talk:
+        (item,) = (await talk.result("resources/list"))["resources"]
+        assert item["name"] == "caf\ufffd.txt"
+        assert (await content(talk, "docs://cafe"))["text"] == "coffee"

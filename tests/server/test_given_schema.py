@@ -24,9 +24,12 @@ def nested(levels: int) -> dict[str, Any]:
     return found
 
 
-def pairs(levels: int) -> dict[str, Any]:
-    definitions = {f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(levels)}
-    return {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**definitions, f"d{levels}": {"type": "integer"}}}
+def pairs(levels: int, reference: str = "#/$defs/d{}") -> dict[str, Any]:
+    definitions = {f"d{i}": {"anyOf": [{"$ref": reference.format(i + 1)}] * 2} for i in range(levels)}
+    return {
+        "properties": {"a": {"$ref": reference.format(0)}},
+        "$defs": {**definitions, f"d{levels}": {"type": "integer"}},
+    }
 
 
 def chain(levels: int) -> dict[str, Any]:
@@ -51,10 +54,18 @@ def chain(levels: int) -> dict[str, Any]:
         ({**OBJECT, "properties": {"a": {"const": object()}}}, "no JSON"),
         ({**OBJECT, "anyOf": [{"$ref": "#"}]}, "has no end"),
         ({**OBJECT, "properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"$ref": "#/$defs/x"}}}, "has no end"),
+        ({**OBJECT, "properties": {"a": {"$ref": "#/%70roperties/a"}}}, "has no end"),
+        ({**OBJECT, "$id": "https://example.com/x", "properties": {"a": {"$ref": "x#/properties/a"}}}, "has no end"),
+        ({**OBJECT, "$id": "https://example.com/d/x", "allOf": [{"$ref": "/d/x"}]}, "has no end"),
+        ({**OBJECT, "$id": "urn:example:x", "allOf": [{"$ref": "#"}]}, "has no end"),
+        ({**OBJECT, "properties": {"a": {"$id": "u", "$anchor": "q", "allOf": [{"$ref": "u#q"}]}}}, "has no end"),
+        ({**OBJECT, "properties": {"a": {"$id": "https://example.com/y", "anyOf": [{"$ref": "#"}]}}}, "has no end"),
         ({**OBJECT, **nested(MAX_DEPTH)}, "nested deeper"),
         ({**OBJECT, **nested(100_000)}, "nested deeper"),
         ({**OBJECT, "description": "x" * MAX_SIZE}, "bytes"),
         ({**OBJECT, **pairs(30)}, "once its references are followed"),
+        ({**OBJECT, **pairs(30, "#/$defs/%64{}")}, "once its references are followed"),
+        ({**OBJECT, **pairs(30, "x#/$defs/d{}"), "$id": "https://example.com/x"}, "once its references are followed"),
         ({**OBJECT, **chain(5000)}, "lead from one to the next"),
     ],
 )

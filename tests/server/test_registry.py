@@ -206,3 +206,30 @@ async def test_one_item_that_a_revision_cannot_have_does_not_cost_the_others(met
     server.add_tool(structured, meta={"com.example/x": 1})
     async with session_talk(server, "2024-11-05") as talk:
         assert keys[0] in (await page(talk, method))[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"title": "\ud800"}, "title holds half of a surrogate pair"),
+        ({"description": "\udcff"}, "description holds half of a surrogate pair"),
+        ({"meta": {"com.example/k": float("nan")}}, "is nan, which JSON cannot say"),
+        ({"meta": {"com.example/k": object()}}, "cannot be written as JSON"),
+    ],
+)
+async def test_an_item_that_no_list_could_say_is_refused_and_harms_no_other(more: dict[str, Any], words: str) -> None:
+    def echo(x: str) -> str:
+        return x
+
+    server = Server("s")
+    server.add_tool(lambda: 1, name="good")
+    with pytest.raises(ConfigError, match=f"^tool 'bad': .*{words}"):
+        server.add_tool(lambda: 1, name="bad", **more)
+    with pytest.raises(ConfigError, match=f"^prompt 'bad': .*{words}"):
+        server.add_prompt(lambda: "", name="bad", **more)
+    with pytest.raises(ConfigError, match=f"^resource 'a:b': .*{words}"):
+        server.add_resource("a:b", lambda: "", name="bad", **more)
+    with pytest.raises(ConfigError, match=f"^resource template 'a:{{x}}': .*{words}"):
+        server.add_resource("a:{x}", echo, name="bad", **more)
+    async with session_talk(server, "2025-11-25") as talk:
+        assert [tool["name"] for tool in (await talk.result("tools/list"))["tools"]] == ["good"]

@@ -202,3 +202,21 @@ async def test_failures_of_generators_and_errors_of_ones_own_are_told() -> None:
     assert (await completed(fails))["code"] == -32603
     assert "secret" not in str(await completed(fails))
     assert await completed(refuses) == {"code": 4711, "message": "no completion/complete"}
+
+
+class Endless:
+    def __iter__(self) -> Iterator[int]:
+        return itertools.count()
+
+
+async def test_something_to_go_through_that_has_no_length_is_not_gone_through_to_its_end() -> None:
+    found = await completed(lambda typed: Endless())
+    assert found["values"] == [str(number) for number in range(100)]
+    assert found["hasMore"] is True
+    assert "total" not in found
+
+
+async def test_of_something_long_no_more_is_made_than_is_sent() -> None:
+    found = await completed(lambda typed: range(2**40))
+    assert found["values"] == [str(number) for number in range(100)]
+    assert (found["total"], found["hasMore"]) == (2**40, True)

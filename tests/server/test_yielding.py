@@ -209,3 +209,22 @@ async def test_an_end_is_waited_for_so_long_and_no_longer() -> None:
     await to_its_end(task)
     await to_its_end(task)
     assert task.cancelled()
+
+
+@pytest.mark.parametrize("kind", [as_generator, as_manager])
+@pytest.mark.parametrize("error", [None, ValueError("x")])
+async def test_a_clean_up_in_a_thread_that_raises_keyboardinterrupt_interrupts_nobody(
+    kind: Callable[[Body], Any], error: BaseException | None
+) -> None:
+    def body() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            raise KeyboardInterrupt
+
+    it = holding(kind, body)
+    await it.start()
+    failure = await it.finish(error)
+    assert isinstance(failure, RuntimeError)
+    assert str(failure) == "it raised KeyboardInterrupt"
+    assert isinstance(failure.__cause__, KeyboardInterrupt)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias, cast
+from urllib.parse import unquote
 
 from modelwire.protocol.structured import LITERAL, NAMED
 
@@ -187,6 +188,6 @@ def _target(root: Any, reference: str) -> Any:
         return None
     found: Any = root
     for step in reference[2:].split("/"):
-        step = step.replace("~1", "/").replace("~0", "~")
+        step = unquote(step).replace("~1", "/").replace("~0", "~")
         found = cast("dict[str, Any]", found).get(step) if isinstance(found, dict) else None
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import stat
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,8 +56,11 @@ class Source(Protocol):
         """Return what a list says at this moment, by URI."""
         ...
 
-    def covers(self, uri: str) -> bool:
-        """Say whether a URI is one of its kind; whether there is something is for `read` to find out."""
+    def own(self, uri: str) -> str | None:
+        """Return a URI of its kind as its lists write it, None for another's; if there is something, `read` finds out.
+
+        A file has one URI in lists, and as many as percent-encoding allows in requests.
+        """
         ...
 
     def read(self, uri: str, limit: int | None) -> t.ReadResourceResult:
@@ -97,11 +101,11 @@ class SingleFile:
             status = self._path.stat()
         except OSError:
             return {}
-        return {self.key: _described(self._resource, status)}
+        return {self.key: _described(self._resource, status)} if stat.S_ISREG(status.st_mode) else {}
 
-    def covers(self, uri: str) -> bool:
-        """Say whether this is the file's URI."""
-        return uri == self.key
+    def own(self, uri: str) -> str | None:
+        """Return the file's URI, if it is this."""
+        return uri if uri == self.key else None
 
     def read(self, uri: str, limit: int | None) -> t.ReadResourceResult:
         """Read the file anew."""
@@ -177,10 +181,10 @@ class Directory:
         self._tell(fault)
         return found
 
-    def covers(self, uri: str) -> bool:
-        """Say whether a file of this URI would be served."""
+    def own(self, uri: str) -> str | None:
+        """Return the URI, as lists write it, of the file that would be served under this one."""
         names = self._names(uri)
-        return names is not None and self.serves(names)
+        return self.uri(names) if names is not None and self.serves(names) else None
 
     def read(self, uri: str, limit: int | None) -> t.ReadResourceResult:
         """Read a file, whether it was listed or not."""
@@ -211,7 +215,7 @@ class Directory:
         return tuple(os.fsdecode(name) for name in names)
 
     def _resource(self, uri: str, names: Names) -> t.Resource:
-        name = os.fsencode(names[-1]).decode("utf-8", "replace")
+        name = written(names[-1])
         return replace(self._template, uri=uri, name=name, mime_type=self._template.mime_type or media_type(name))
 
     def _tell(self, fault: str) -> None:
@@ -219,6 +223,11 @@ class Directory:
         if fault and fault != self._told:
             _log.warning("the directory %r of %r %s", str(self.path), self.key, fault)
         self._told = fault
+
+
+def written(name: str) -> str:
+    """Return the name of a file as text; bytes in it that are no UTF-8 are replaced."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _described(resource: t.Resource, status: os.stat_result) -> t.Resource:

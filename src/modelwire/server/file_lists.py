@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
+from dataclasses import replace
 
 from modelwire.errors import ConfigError
 from modelwire.protocol import types as t
@@ -44,6 +45,9 @@ class FileLists(Collection[Source]):
         self._owners: dict[str, str] = {}
         """Which source has listed which URI."""
         self._looking = threading.Lock()
+        self._off: dict[str, str] = {}
+        """The same of those that are gone and were switched off by themselves, as they shall be if they come back."""
+        self._applying = threading.Lock()
         self._begun = 0
         self._last: tuple[int, Look] = (0, [])
         self._applied = 0
@@ -75,11 +79,13 @@ class FileLists(Collection[Source]):
             return False
         self.remove(key)
         self._apply(*self._look(self._begun))
+        self._forget_off({key})
         return True
 
     def switch(self, keys: Iterable[str], on: bool) -> bool:
         """Switch files and directories on or off, and with them everything that they list."""
         switched = set(keys)
+        self._forget_off(switched)
         changed = super().switch(switched, on)
         return self._fixed.switch([uri for uri, key in self._owners.items() if key in switched], on) or changed
 
@@ -108,10 +114,14 @@ class FileLists(Collection[Source]):
         Raises:
             RpcError: It is larger than the limit, in bytes.
         """
-        if uri in self._fixed and not self._fixed.shows(call)(uri):
-            return None
-        sources = [source for source in self.visible(call).values() if source.covers(uri)]
-        if not sources:
+        shown = self._fixed.shows(call)
+
+        def offers(source: Source) -> bool:
+            own = source.own(uri)  # hidden under one spelling, hidden under each
+            return own is not None and own not in self._off and (own not in self._fixed or shown(own))
+
+        sources = [source for source in self.visible(call).values() if offers(source)]
+        if not sources or (uri in self._fixed and not shown(uri)):
             return None
         return await guarded(call, f"resource {uri!r}", run_sync(lambda: _first(sources, uri, limit), self._pool))
 
@@ -128,10 +138,14 @@ class FileLists(Collection[Source]):
             return self._last
 
     def _apply(self, number: int, look: Look) -> set[str]:
-        """Put into the registry what a look has found, unless a later one was faster."""
-        if number <= self._applied:
-            return set()
-        self._applied = number
+        """Put into the registry what a look has found, unless a later one was faster; return what came and went."""
+        with self._applying:
+            if number <= self._applied:
+                return set()
+            self._applied = number
+            return self._put_in(look)
+
+    def _put_in(self, look: Look) -> set[str]:
         found: dict[str, t.Resource] = {}
         owners: dict[str, str] = {}
         for source, resources in look:
@@ -140,15 +154,34 @@ class FileLists(Collection[Source]):
                 found |= {uri: resource for uri, resource in resources.items() if uri not in found}
         mine = {uri: found[uri] for uri in found if uri in self._listed or uri not in self._fixed}
         gone = self._listed.keys() - mine.keys()
-        new = {uri: resource for uri, resource in mine.items() if self._listed.get(uri) != resource}
+        # What another source has now is there for whom that source is.
+        moved = {uri for uri in mine.keys() & self._owners.keys() if owners[uri] != self._owners[uri]}
+        new = {uri: item for uri, item in mine.items() if uri in moved or self._listed.get(uri) != item}
         came_or_went = gone | (mine.keys() - self._listed.keys())
+        seen = {uri: self._seen_as(uri, owners[uri]) for uri in new}
+        self._note_off(gone, mine)
         self._listed, self._owners = mine, {uri: owners[uri] for uri in mine}
         if gone or new:
-            seen = {uri: seen for uri in new if (seen := self.seen(owners[uri])) is not None}
-            self._fixed.replace(gone, {uri: ResourceEntry(resource, None) for uri, resource in new.items()}, seen)
+            items = {uri: ResourceEntry(resource, None) for uri, resource in new.items()}
+            self._fixed.replace(gone | moved, items, seen)
             # Another thread may have switched one off meanwhile, which did not know of these files.
             self.switch([key for key in set(owners.values()) if not self.shows(None)(key)], on=False)
         return came_or_went
+
+    def _seen_as(self, uri: str, key: str) -> Visibility:
+        """For whom a file is there, that a source has now."""
+        seen = self.seen(key) or Visibility(on=False)
+        return replace(seen, on=False) if self._off.get(uri) == key else seen
+
+    def _note_off(self, gone: Iterable[str], there: Container[str]) -> None:
+        """Remember which files were switched off when they went; forget it of those that are back."""
+        kept = {uri: key for uri, key in self._off.items() if uri not in there}
+        off = {uri: self._owners[uri] for uri in gone if (seen := self._fixed.seen(uri)) is not None and not seen.on}
+        self._off = {**kept, **off}
+
+    def _forget_off(self, keys: Container[str]) -> None:
+        """Forget it of the files of sources that are switched as a whole, or removed."""
+        self._off = {uri: key for uri, key in self._off.items() if key not in keys}
 
 
 def _first(sources: list[Source], uri: str, limit: int | None) -> t.ReadResourceResult | None:

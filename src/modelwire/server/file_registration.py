@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from modelwire.protocol import types as t
-from modelwire.server.directories import Directory, SingleFile
+from modelwire.server.directories import Directory, SingleFile, written
 from modelwire.server.features import Features
 from modelwire.server.file_types import media_type
 from modelwire.server.options import Enabled
+from modelwire.server.registry import refuse_unwritable
 from modelwire.server.visibility import visibility
 from modelwire.server.workers import WorkerPool
 
@@ -75,7 +76,7 @@ class FileRegistration:
         file = Path(path)
         resource = t.Resource(
             uri,
-            name or file.name,
+            name or written(file.name),
             title=title,
             description=description,
             mime_type=mime_type or media_type(file.name),
@@ -83,6 +84,7 @@ class FileRegistration:
             icons=None if icons is None else list(icons),
             meta=meta,
         )
+        refuse_unwritable(f"file {uri!r}", resource)
         self.features.add_files(SingleFile(resource, file), self._pool, visibility(f"file {uri!r}", enabled, tags))
 
     def add_directory(
@@ -139,6 +141,7 @@ class FileRegistration:
             icons=None if icons is None else list(icons),
             meta=meta,
         )
+        refuse_unwritable(f"directory {uri!r}", template)
         directory = Directory(uri, Path(path), pattern=pattern, hidden=hidden, max_files=max_files, template=template)
         add = self.features.add_watched if watch else self.features.add_files
         add(directory, self._pool, visibility(f"directory {uri!r}", enabled, tags))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urljoin
 
 import msgspec
 
@@ -263,8 +264,12 @@ class _Cost:
         self._known: dict[int, int] = {}
         self._open: dict[int, int] = {}
         self._anchors: dict[str, Any] = {}
+        self._documents: dict[str, Any] = {"": root}
+        """What has an ``$id``, by that."""
+        self._bases: dict[int, str] = {}
+        """The ``$id`` that the references of each schema are relative to; none is kept of those without."""
         self._recursive = False
-        self._collect(root)
+        self._collect(root, "")
 
     def check(self) -> bool:
         """Refuse a schema that costs too much; return whether it refers to itself."""
@@ -279,18 +284,28 @@ class _Cost:
             )
         return self._recursive
 
-    def _collect(self, schema: Any) -> None:
+    def _collect(self, schema: Any, base: str) -> None:
         if is_list(schema):
             for item in schema:
-                self._collect(item)
+                self._collect(item, base)
         elif is_object(schema):
             found: dict[str, Any] = schema
             _refuse_dialect(found, self._what)
-            for keyword, prefix in (("$anchor", "#"), ("$dynamicAnchor", "#"), ("$id", "")):
-                if isinstance(found.get(keyword), str):
-                    self._anchors[prefix + found[keyword]] = found
+            base = self._note_names(found, base)
             for item in found.values():
-                self._collect(item)
+                self._collect(item, base)
+
+    def _note_names(self, schema: dict[str, Any], base: str) -> str:
+        """Note what a schema can be referred to by; return what the references in it are relative to."""
+        if isinstance(schema.get("$id"), str):
+            base = _absolute(base, schema["$id"]).removesuffix("#")
+            self._documents[base] = schema
+        if base:
+            self._bases[id(schema)] = base
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            if isinstance(schema.get(keyword), str):
+                self._anchors[f"{base}#{schema[keyword]}"] = schema
+        return base
 
     def _count(self, schema: Any, level: int) -> int:
         """Count a schema; ``level`` is how far into the value it looks."""
@@ -321,13 +336,20 @@ class _Cost:
         for keyword in ("$ref", "$dynamicRef"):
             reference = schema.get(keyword)
             if isinstance(reference, str):
-                found.append(self._target(reference))
+                found.append(self._target(self._bases.get(id(schema), ""), reference))
         return found
 
-    def _target(self, reference: str) -> Any:
-        if reference in self._anchors:
-            return self._anchors[reference]
-        return schema_words.resolve(self._root, reference)
+    def _target(self, base: str, reference: str) -> Any:
+        absolute = _absolute(base, reference)
+        if absolute in self._anchors:
+            return self._anchors[absolute]
+        document, _, pointer = absolute.partition("#")
+        return schema_words.resolve(self._documents.get(document, {}), f"#{pointer}")
+
+
+def _absolute(base: str, reference: str) -> str:
+    # urljoin knows the schemes of the web only, and forgets the base of a `urn:`.
+    return base + reference if reference.startswith("#") else urljoin(base, reference)
 
 
 def _members(schema: dict[str, Any], keywords: tuple[str, ...]) -> list[Any]:

@@ -10,8 +10,9 @@ import base64
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
-from modelwire.errors import INVALID_PARAMS, RpcError
+from modelwire.errors import INVALID_PARAMS, ConfigError, RpcError
 from modelwire.protocol import wire
+from modelwire.protocol.revisions import LATEST
 from modelwire.rpc.call import Call
 from modelwire.server.collection import EVERYBODY, Answers, Collection, Slot
 from modelwire.server.visibility import Visibility
@@ -21,6 +22,22 @@ T = TypeVar("T")
 _MAX_PAGES = 1024
 _PageKey: TypeAlias = tuple[str, str | None, tuple[bool, ...]]
 """The revision, the cursor, and what each guard said."""
+
+
+def refuse_unwritable(what: str, definition: Any) -> None:
+    """Refuse an item that would make every list fail that it is in.
+
+    Args:
+        what: The item, for the message.
+        definition: What a list says of it.
+
+    Raises:
+        ConfigError: It cannot be written as JSON.
+    """
+    try:
+        wire.encode(definition, LATEST)
+    except wire.WireError as error:
+        raise ConfigError(f"{what}: {error}") from None
 
 
 class Registry(Collection[T]):
@@ -57,10 +74,25 @@ class Registry(Collection[T]):
     # ------------------------------------------------------------------ changes
 
     def add(self, key: str, item: T | None, seen: Visibility = EVERYBODY) -> int:
-        """Append an item, as any collection does; clients are told."""
+        """Append an item, as any collection does; clients are told.
+
+        Raises:
+            ConfigError: There is one of that key already, or what a list would say of it cannot be written as JSON.
+        """
+        if item is not None:
+            refuse_unwritable(f"{self.kind} {key!r}", self._definition(item))
         serial = super().add(key, item, seen)
         self._changed()
         return serial
+
+    def fill(self, key: str, serial: int, item: T) -> None:
+        """Put an item into the place that was kept for it, as any collection does.
+
+        Raises:
+            ConfigError: What a list would say of it cannot be written as JSON.
+        """
+        refuse_unwritable(f"{self.kind} {key!r}", self._definition(item))
+        super().fill(key, serial, item)
 
     def remove(self, key: str) -> None:
         """Remove an item, as any collection does; clients are told."""

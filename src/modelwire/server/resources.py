@@ -202,7 +202,8 @@ class Resources:
             values = family.match(uri)
             if values is not None:
                 return await _read(call, uri, family.function, values, family.template.mime_type)
-        near = nearest(uri, self.fixed.visible(call))
+        # The very URI may be that of a file that has just gone.
+        near = nearest(uri, [other for other in self.fixed.visible(call) if other != uri])
         raise NotFound(f"Resource not found: {uri[:200]}" + (f". Did you mean {near}?" if near else ""), uri=uri)
 
     def concealed(self, uris: Iterable[str], call: Call | None = None) -> frozenset[str]:
@@ -236,7 +237,7 @@ def _matches(families: Iterable[TemplateEntry], uri: str) -> bool:
 
 
 def _covers(sources: Iterable[Source], uri: str) -> bool:
-    return any(source.covers(uri) for source in sources)
+    return any(source.own(uri) is not None for source in sources)
 
 
 async def _read(call: Call, uri: str, function: Function, values: dict[str, Any] | None, mime_type: str | None) -> Any:

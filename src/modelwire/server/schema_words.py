@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+from urllib.parse import unquote
 
 from modelwire.server import explain
 from modelwire.server.json_values import is_list, is_object
@@ -169,7 +170,7 @@ def resolve(root: Schema, reference: str) -> Schema:
     """Return what a reference within the schema points to; an empty schema when that is nothing."""
     if not reference.startswith("#/"):
         return root if reference == "#" else {}
-    steps = [step.replace("~1", "/").replace("~0", "~") for step in reference[2:].split("/")]
+    steps = [unquote(step).replace("~1", "/").replace("~0", "~") for step in reference[2:].split("/")]
     return _at(root, steps)
 
 

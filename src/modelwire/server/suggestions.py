@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 import enum
-from collections.abc import AsyncIterable, Iterable, Iterator
+import itertools
+from collections.abc import AsyncIterable, Iterable, Sized
 from typing import Any, cast
 
 from modelwire.protocol import types as t
@@ -24,15 +25,15 @@ class Begun(list[Any]):
 
 
 def begun(value: Any) -> Any:
-    """Return the first items of a generator or another iterator; anything else as it is.
+    """Return the first items of a generator, or of what else does not say how many it has; other values as they are.
 
     Args:
         value: What a completer returned.
     """
-    if not isinstance(value, Iterator):
+    if not isinstance(value, Iterable) or isinstance(value, Sized):
         return value
     found = Begun()
-    items = cast("Iterator[Any]", value)
+    items = cast("Iterable[Any]", value)
     try:
         for item in items:
             found.append(item)
@@ -77,10 +78,10 @@ def suggestions(value: Any) -> t.CompleteResult:
     if value is None or isinstance(value, str):
         items: list[Any] = [] if value is None else [value]
     elif isinstance(value, Iterable) and not isinstance(value, bytes | bytearray):
-        items = list(cast("Iterable[Any]", value))
+        items = list(itertools.islice(cast("Iterable[Any]", value), MAX_VALUES + 1))
     else:
         raise TypeError(f"a completer returns strings, not a {type(value).__name__}")
-    total = None if isinstance(value, Begun) else len(items)
+    total = len(value) if isinstance(value, Sized) and not isinstance(value, Begun) else None
     completion = t.Completion([_text(item) for item in items])
     return t.CompleteResult(completion if len(items) <= MAX_VALUES else _cut(completion, total))
 

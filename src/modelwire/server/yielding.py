@@ -159,6 +159,9 @@ class SyncYield:
                 self._context.run(self._generator.throw, error)
         except StopIteration:
             return None
+        except KeyboardInterrupt as raised:
+            # Ctrl-C reaches the main thread only: here it is the function's own doing, as in `run_sync`.
+            return None if raised is error else _interrupted(self._name, raised)
         except BaseException as raised:
             return _failure(raised, error)
         finally:
@@ -205,6 +208,12 @@ def _failure(raised: BaseException, error: BaseException | None) -> BaseExceptio
     # Out of a generator no StopIteration may come; Python wraps it.
     stopped = isinstance(error, StopIteration | StopAsyncIteration) and raised.__cause__ is error
     return None if raised is error or stopped else raised
+
+
+def _interrupted(name: str, interrupt: KeyboardInterrupt) -> RuntimeError:
+    failure = RuntimeError(f"{name} raised KeyboardInterrupt")
+    failure.__cause__ = interrupt
+    return failure
 
 
 def _without_yield(name: str) -> RuntimeError:
