@@ -237,6 +237,16 @@ async def test_a_server_that_always_hangs_up_is_told() -> None:
             await Client(url).connect()
 
 
+async def test_what_something_that_speaks_another_protocol_said_is_told() -> None:
+    async def http(stream: SocketStream) -> None:
+        await stream.receive()
+        await stream.send(b"HTTP/1.1 400 Bad Request")
+
+    async with scripted(http) as url:
+        with pytest.raises(ConnectionLost, match=r"closed the connection .* unreadable message.*HTTP/1\.1 400"):
+            await Client(url).connect()
+
+
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_pinned_client_does_not_connect_twice(revision: str) -> None:
     connections = 0

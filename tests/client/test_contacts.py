@@ -12,6 +12,8 @@ import pytest
 
 from modelwire import Client, ConfigError, ConnectionLost, Server, ServerExited
 from modelwire.client import contacts
+from modelwire.transports.socket_address import parse_address
+from modelwire.transports.socket_connect import connect_socket
 from tests.clock import Clock
 from tests.fake_server import (
     HANDSHAKE,
@@ -317,6 +319,61 @@ def test_a_client_whose_loop_has_ended_is_let_go_of_and_can_be_used_in_another(t
     assert asyncio.run(later()) == "done"
     assert select.select([forgotten], [], [], 10)[0], "the process of the first loop still runs"
     os.close(forgotten)
+
+
+@pytest.mark.parametrize("ends", ["cancelled", "closed"])
+def test_a_client_of_a_socket_whose_loop_has_ended_begins_nothing_there_and_is_let_go_of(
+    ends: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither a second process nor a task that nobody ends; and another loop can use it."""
+    server = Server("behind")
+    server.add_tool(lambda: "hi", name="greet")
+    urls: list[str] = []
+    opened: list[Any] = []
+
+    async def dial() -> Any:
+        opened.append(await connect_socket(parse_address(urls[0])))
+        return opened[-1]
+
+    ready, done = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with server.serving("tcp://127.0.0.1:0") as serving:
+            urls.append(serving.url or "")
+            ready.set()
+            await asyncio.to_thread(done.wait)
+
+    client = Client(dial)
+
+    async def forget_to_close() -> None:
+        await client.connect()
+        if ends == "cancelled":
+            await client.listen(tools=True).__aenter__()
+
+    async def later() -> str:
+        async with client:
+            return await client.call("greet")
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    ready.wait()
+    try:
+        if ends == "cancelled":
+            asyncio.run(forget_to_close())
+            assert "is opened again" not in caplog.text
+            assert len(opened) == 1
+        else:
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(forget_to_close())
+            left = asyncio.all_tasks(loop)
+            loop.close()
+            for task in left:  # asyncio would say that they are left, which is what this is about
+                task._log_destroy_pending = False  # pyright: ignore
+        assert asyncio.run(later()) == "hi"
+        assert opened[0]._socket.fileno() == -1, "the connection of the first loop is still open"
+    finally:
+        done.set()
+        thread.join()
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -19,7 +19,7 @@ from modelwire.log import log as _log
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Dispatcher
 from modelwire.rpc.heartbeat import Watched, keep_watch
-from modelwire.rpc.message_stream import MessageStream
+from modelwire.rpc.message_stream import MessageStream, Releasable
 from modelwire.rpc.observer import Observer
 from modelwire.rpc.stream import Link
 from modelwire.rules.pending import Outgoing
@@ -41,7 +41,8 @@ class Contact:
         target: What to open.
         dispatcher: Answers the server's requests.
         observers: Who watches the frames.
-        on_end: Called once, when an open connection has ended; also when it was released.
+        on_end: Called once, when an open connection has ended; also when it was released, but not when its event loop
+            ends.
     """
 
     connection: Connection
@@ -132,6 +133,7 @@ class Contact:
 
     async def _read(self, link: Link, stream: MessageStream) -> None:
         why: Exception = ConnectionLost("reading was cancelled")
+        goes_on = True
         try:
             await link.run()
             why = how_it_ended(stream)
@@ -140,9 +142,13 @@ class Contact:
         except Exception as error:
             _log.exception("reading from %s failed", self._target.name)
             why = ConnectionLost(f"reading failed: {error!r}")
+        except BaseException:
+            goes_on = self._released  # else the event loop ends, and nothing is to be begun there
+            raise
         finally:  # whatever ended the reading, what waits for an answer must hear of it
             link.connection.end(why)
-            self._on_end(self)
+            if goes_on:
+                self._on_end(self)
 
     # ------------------------------------------------------------------ while it lasts
 
@@ -209,5 +215,5 @@ class Contact:
     def abandon(self) -> None:
         """Let go of it from outside its event loop, which has ended: nothing there can run any more."""
         self._released = True
-        if self.process is not None:
-            self.process.kill()
+        if self._link is not None and isinstance(self._link.stream, Releasable):
+            self._link.stream.release()

@@ -32,7 +32,8 @@ def at_start(error: ConnectionLost, connection: Connection, strays: Sequence[str
         strays: Errors that had come and named no request, one clause each: a server that is full may say so.
     """
     if not isinstance(error, ServerExited):
-        heard = f"; meanwhile: {'; '.join(strays)}" if strays else ""
+        clauses = [*strays, *connection.noticed(connection.heard_count)]
+        heard = f"; meanwhile: {'; '.join(clauses)}" if clauses else ""
         return ConnectionLost(f"{error} while the conversation was being opened{heard}")
     noise = connection.noticed(connection.heard_count)
     if noise:

@@ -65,3 +65,12 @@ class KnowsUnwritten(MessageStream, Protocol):
     def unwritten(self) -> list[bytes]:
         """Return the frames, or lines, that were refused or dropped, and of which no byte left."""
         ...
+
+
+@runtime_checkable
+class Releasable(MessageStream, Protocol):
+    """A stream that can be left without its event loop. Optional: it spares who forgot to close one the remains."""
+
+    def release(self) -> None:
+        """Close at once; what is queued is lost. For a loop that has ended, where ``aclose`` cannot run."""
+        ...

@@ -189,6 +189,8 @@ class LineReader:
 
     def _end(self) -> None:
         self._ended = True
+        if self._loop.is_closed():  # whoever waited there is not woken any more
+            return
         self._unwatch()
         self._wake()
         if self._over is not None and not self._over.done():

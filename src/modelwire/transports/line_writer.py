@@ -208,7 +208,7 @@ class LineWriter:
                 continue
             if self._lost is None and self._queued > queued:
                 still.append(entry)
-            else:
+            elif not self._loop.is_closed():
                 waiter.set_result(None)
         self._waiters = still
 

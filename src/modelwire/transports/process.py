@@ -162,19 +162,20 @@ class ProcessStream:
                 await self._group.end()
         finally:
             self._kill()
-            self._release()
+            self._let_go()
 
-    def kill(self) -> None:
+    def release(self) -> None:
         """Kill the child at once and let go of everything; for a loop that has ended, where `aclose` cannot run."""
+        self._reader.close()
         self._kill()
-        self._release()
+        self._let_go()
 
     def _kill(self) -> None:
         """Make sure of the end without waiting for the loop, which may be ending itself."""
         self._group.kill()
         self._watch.check()
 
-    def _release(self) -> None:
+    def _let_go(self) -> None:
         self._close_stdin()
         self._reader.close()
         self._stderr.close()
