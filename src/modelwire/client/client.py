@@ -39,7 +39,8 @@ class Client(Requests):
 
     Args:
         target: A command as a list, the path of a ``.py`` file, ``tcp://host:port``, ``unix:///path``, a `Server` in
-            this process, a `MessageStream`, or a function (it may be async) that opens one.
+            this process, a `MessageStream`, or a function (it may be async) that opens one. Or a server of a
+            configuration file, as ``"mcp.json#weather"`` (see `Group`) or as the entry itself.
         revision: The only revision to speak, such as ``"2025-06-18"``; by default the client finds out.
         name: What the client calls itself.
         version: Its version; by default modelwire's.

@@ -1,0 +1,45 @@
+"""Methods that take what a method of another class takes."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, overload
+
+from modelwire.client.signatures import alike, like
+
+
+class Theirs:
+    def plain(self, name: str, *, timeout: float = 5) -> int:
+        """Theirs."""
+        return 1
+
+    @overload
+    def loaded(self, kind: int) -> int: ...
+    @overload
+    def loaded(self, kind: str) -> str: ...
+    def loaded(self, kind: Any) -> Any:
+        """Theirs."""
+        return kind
+
+
+class Mine:
+    @like(Theirs.plain)
+    def plain(self, *given: Any, **options: Any) -> Any:
+        """Mine."""
+        return given, options
+
+    def _loaded(self, *given: Any) -> Any:
+        """Mine."""
+        return given
+
+    loaded = alike(Theirs.loaded, _loaded)
+
+
+def test_the_parameters_are_theirs_and_the_rest_is_mine() -> None:
+    assert inspect.signature(Mine().plain) == inspect.signature(Theirs().plain)
+    assert inspect.signature(Mine.loaded) == inspect.signature(Theirs.loaded)
+    assert Mine.plain.__doc__ == "Mine."
+    assert Mine.plain.__name__ == "plain"
+    given: Any = Mine().plain("x", timeout=7)
+    assert given == (("x",), {"timeout": 7})
+    assert Mine().loaded("x") == ("x",)  # type: ignore[comparison-overlap]
