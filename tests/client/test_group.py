@@ -8,7 +8,7 @@ import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_overloads
 
 import pytest
 
@@ -189,6 +189,8 @@ def test_methods_take_what_those_of_the_client_take(name: str) -> None:
     mine: Any = getattr(Group, name)
     theirs: Any = getattr(Client, name)
     assert inspect.signature(mine) == inspect.signature(theirs)
+    spelt = [[inspect.signature(form) for form in get_overloads(method)] for method in (mine, theirs)]
+    assert spelt[0] == spelt[1]
     assert inspect.iscoroutinefunction(mine)
     assert mine.__doc__ != theirs.__doc__
     assert "Args:" not in mine.__doc__ or "As for `Client" in mine.__doc__

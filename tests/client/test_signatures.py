@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, overload
+from typing import Any
 
-from modelwire.client.signatures import alike, like
+from modelwire.client.signatures import like
 
 
 class Theirs:
     def plain(self, name: str, *, timeout: float = 5) -> int:
         """Theirs."""
         return 1
-
-    @overload
-    def loaded(self, kind: int) -> int: ...
-    @overload
-    def loaded(self, kind: str) -> str: ...
-    def loaded(self, kind: Any) -> Any:
-        """Theirs."""
-        return kind
 
 
 class Mine:
@@ -28,18 +20,10 @@ class Mine:
         """Mine."""
         return given, options
 
-    def _loaded(self, *given: Any) -> Any:
-        """Mine."""
-        return given
-
-    loaded = alike(Theirs.loaded, _loaded)
-
 
 def test_the_parameters_are_theirs_and_the_rest_is_mine() -> None:
     assert inspect.signature(Mine().plain) == inspect.signature(Theirs().plain)
-    assert inspect.signature(Mine.loaded) == inspect.signature(Theirs.loaded)
     assert Mine.plain.__doc__ == "Mine."
     assert Mine.plain.__name__ == "plain"
     given: Any = Mine().plain("x", timeout=7)
     assert given == (("x",), {"timeout": 7})
-    assert Mine().loaded("x") == ("x",)  # type: ignore[comparison-overlap]

@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import Any, cast
+from typing import Any, TypeVar, cast, overload
 
 from msgspec import structs
 
@@ -22,11 +22,14 @@ from modelwire.client.members import MakeClient, Members, OnFailure
 from modelwire.client.naming import Names, Prefix
 from modelwire.client.owners import Owners
 from modelwire.client.requests import DEFAULT
-from modelwire.client.signatures import alike, like
+from modelwire.client.signatures import like
 from modelwire.client.values import reference
 from modelwire.errors import ConfigError, ModelwireError
 from modelwire.log import log as _log
 from modelwire.protocol import types as t
+from modelwire.rules.pending import OnProgress
+
+T = TypeVar("T")
 
 
 class Group:
@@ -245,7 +248,31 @@ class Group:
         client, own = await self._owner("tool", name, self._tools, self.list_tools)
         return await client.call_tool(own, *arguments, **options)
 
-    async def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
+    # Spelt out, unlike the other methods: type checkers keep overloads only where they are written.
+    @overload
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: type[T],
+        timeout: float | None = ...,
+        max_timeout: float | None = ...,
+        on_progress: OnProgress | None = None,
+    ) -> T: ...
+    @overload
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        returns: Any = None,
+        timeout: float | None = ...,
+        max_timeout: float | None = ...,
+        on_progress: OnProgress | None = None,
+    ) -> Any: ...
+    @like(Client.call)
+    async def call(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Call a tool and return its value, as `Client.call` does.
 
         Args:
@@ -260,8 +287,6 @@ class Group:
         """
         client, own = await self._owner("tool", name, self._tools, self.list_tools)
         return await client.call(own, *arguments, **options)
-
-    call = alike(Client.call, _call)
 
     @like(Client.get_prompt)
     async def get_prompt(self, name: str, *arguments: Any, **options: Any) -> t.GetPromptResult:

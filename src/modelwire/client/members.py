@@ -80,7 +80,8 @@ class Members:
     @property
     def clients(self) -> dict[str, Client]:
         """The clients of the servers, of all that have one."""
-        return {name: member.client for name, member in self._members.items() if member.client is not None}
+        members = list(self._members.items())  # other threads look, too
+        return {name: member.client for name, member in members if member.client is not None}
 
     @property
     def opened(self) -> dict[str, Client]:
@@ -108,7 +109,7 @@ class Members:
     @property
     def failures(self) -> dict[str, ModelwireError]:
         """What is wrong with which server; of several things the last."""
-        return {name: error for (name, _), error in self._failures.items()}
+        return {name: error for (name, _), error in list(self._failures.items())}
 
     def failed(self, name: str, what: str, error: ModelwireError) -> None:
         """Take note of a failure and tell of it."""

@@ -12,21 +12,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def alike(method: Callable[Concatenate[Any, P], R], function: Callable[..., Any]) -> Callable[Concatenate[Any, P], R]:
-    """Return the function, for type checkers and ``help()`` with the parameters of the method, but its own docstring.
+def like(method: Callable[Concatenate[Any, P], R]) -> Callable[[Callable[..., Any]], Callable[Concatenate[Any, P], R]]:
+    """Return a decorator that gives a function the parameters of a method, for type checkers and ``help()``.
+
+    The docstring stays the function's own. Of a method with overloads, type checkers see the first only.
 
     Args:
-        method: What people know the parameters from. Its overloads are kept.
-        function: What is to be called like it.
+        method: What people know the parameters from.
     """
-    function.__wrapped__ = method  # type: ignore[attr-defined]  # where `inspect.signature` looks
-    return function
-
-
-def like(method: Callable[Concatenate[Any, P], R]) -> Callable[[Callable[..., Any]], Callable[Concatenate[Any, P], R]]:
-    """Return a decorator that does as `alike`; of a method with overloads it keeps the first only."""
 
     def decorate(function: Callable[..., Any]) -> Callable[Concatenate[Any, P], R]:
-        return alike(method, function)
+        function.__wrapped__ = method  # type: ignore[attr-defined]  # where `inspect.signature` looks
+        return function
 
     return decorate
