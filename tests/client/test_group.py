@@ -370,7 +370,7 @@ async def test_a_slow_server_costs_its_own_time_only() -> None:
         async with group:
             assert isinstance(group.failures["silent"], RequestTimeout)
             assert await group.call("weather__a__b") == "weather's a__b"
-        fake.unread.clear()
+        fake.inbox.clear()
 
 
 # --------------------------------------------------------------------------------------------------- opening, closing
@@ -388,7 +388,7 @@ async def test_a_timeout_of_the_opening_is_that_of_each_server() -> None:
         assert isinstance(group.failures["silent"], RequestTimeout)
         assert await group.call("weather__a__b") == "weather's a__b"
         await group.close()
-        fake.unread.clear()
+        fake.inbox.clear()
 
 
 async def test_all_servers_are_opened_at_once() -> None:

@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import Any, TypeVar, cast, overload
+from typing import Any, Self, TypeVar, cast, overload
 
 from msgspec import structs
 
@@ -89,7 +89,7 @@ class Group:
 
     # ------------------------------------------------------------------ opening and closing
 
-    async def connect(self, *, timeout: float | None = DEFAULT) -> Group:
+    async def connect(self, *, timeout: float | None = DEFAULT) -> Self:
         """Open the servers that are not open, all at once; return the group. Call it again to try again what failed.
 
         Args:
@@ -108,7 +108,7 @@ class Group:
             await listening.aclose()
         await self._members.close()
 
-    async def __aenter__(self) -> Group:
+    async def __aenter__(self) -> Self:
         return await self.connect()
 
     async def __aexit__(
