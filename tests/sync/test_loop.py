@@ -12,7 +12,7 @@ from tests.fake_server import child
 ROOT = Path(__file__).resolve().parents[2]
 PRELUDE = """
 import asyncio, os, signal, sys, threading
-from modelwire import ConfigError, ConnectionLost, Server
+from modelwire import ConfigError, ConnectionLost, Context, Server
 from modelwire.sync import Client
 from modelwire.sync.loop import shared
 def say(*words):
@@ -119,6 +119,27 @@ atexit.register(late)  # runs after what is registered later: the end of the loo
 client = Client(server).connect()
 """
     assert run(program) == ["the process is ending: its clients were closed"]
+
+
+def test_a_callback_that_never_returns_does_not_keep_the_process() -> None:
+    program = """
+import logging, modelwire.sync.loop
+logging.disable()
+modelwire.sync.loop.END_SECONDS = 0.1
+called = threading.Event()
+def never(done, total, message):
+    called.set()
+    threading.Event().wait()
+@server.tool
+async def work(ctx: Context) -> str:
+    ctx.progress(1)
+    return "done"
+client = Client(server).connect()
+threading.Thread(target=client.call, args=("work",), kwargs={"on_progress": never}, daemon=True).start()
+called.wait()
+say("the end")
+"""
+    assert run(program) == ["the end"]
 
 
 def test_a_forked_child_needs_a_client_of_its_own_and_harms_no_other() -> None:

@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from modelwire.testing import REVISIONS
+from tests.test_docs import ROOT, fenced_blocks
+
 TESTS = """
 import pytest
 from modelwire import Server
@@ -88,6 +91,13 @@ def test_the_report_of_a_test_that_fails_has_the_frames(tmp_path: Path) -> None:
     assert ran.stdout.count("MCP frames of shop") == 1
     report = ran.stdout[ran.stdout.index("MCP frames of shop") :]
     assert 'out {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"' in report
+
+
+def test_the_tests_that_the_readme_shows_pass_under_every_revision(tmp_path: Path) -> None:
+    blocks = {block.info: block.code for block in fenced_blocks(ROOT / "README.md")}
+    (tmp_path / "server.py").write_text(blocks["python file=server.py"])
+    ran = run(tmp_path, blocks["python file=test_server.py"])
+    assert f"{len(REVISIONS)} passed" in ran.stdout, ran.stdout + ran.stderr
 
 
 def test_without_pytest_asyncio_the_fixture_says_what_it_needs(tmp_path: Path) -> None:

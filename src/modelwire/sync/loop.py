@@ -19,6 +19,9 @@ from modelwire.log import log as _log
 
 T = TypeVar("T")
 
+END_SECONDS = 15.0
+"""How long the end of the process waits for clients that are still open, and then for the thread."""
+
 
 class Closable(Protocol):
     """What must be closed before the loop ends."""
@@ -89,13 +92,14 @@ class LoopThread:
         """Close what is open, and end the thread."""
         if self.gone:
             return
+        closing = asyncio.run_coroutine_threadsafe(self._close(), self._loop)
         try:
-            self.run(self._close)
-        except Exception:
+            closing.result(END_SECONDS)
+        except Exception:  # a callback may hold the loop for ever; the process must end all the same
             _log.exception("closing the clients that were still open failed")
         self._ended = True
         self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join()
+        self._thread.join(END_SECONDS)
 
     async def _close(self) -> None:
         await asyncio.gather(*(one.close() for one in list(self.open)), return_exceptions=True)

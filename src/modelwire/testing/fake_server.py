@@ -188,5 +188,5 @@ class FakeServer(Scripted):
             yield client
         finally:
             opening.cancel()
-            await asyncio.wait([opening])
+            await asyncio.gather(opening, return_exceptions=True)
             await client.close()
