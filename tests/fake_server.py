@@ -1,7 +1,6 @@
-"""A server that does exactly what a test says, right or wrong, to see what a client makes of it.
+"""`modelwire.testing.FakeServer` with every frame of the client held against the official schema of the revision.
 
-`FakeServer` is the other end of a stream in memory: frames in, frames out. `child` is the same as a process, for what
-only processes do. Every frame that the client sends is held against the official schema of the revision.
+`child` is the same as a process, for what only processes do.
 """
 
 from __future__ import annotations
@@ -10,31 +9,25 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from modelwire import Client
-from modelwire.transports.memory import memory_pair
+from modelwire import Client, testing
+from modelwire.testing.fake_server import INFO
 from tests.spec import ABSENT, validate_message
+
+__all__ = ["INFO"]
 
 PATIENCE = 10.0
 """Seconds after which a test that waits has failed."""
-MODERN = "2026-07-28"
-HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-REVISIONS = (*HANDSHAKE, MODERN)
-INFO = {"name": "fake", "version": "0"}
-EVERYTHING: dict[str, Any] = {
-    "tools": {"listChanged": True},
-    "prompts": {"listChanged": True},
-    "resources": {"listChanged": True, "subscribe": True},
-    "logging": {},
-}
+REVISIONS = testing.REVISIONS
+HANDSHAKE = REVISIONS[:-1]
+MODERN = REVISIONS[-1]
 TOLERATED = {"shutdown", "exit"}
 """What a client may send although no revision has it."""
-PER_REQUEST = "io.modelcontextprotocol/"
 
 
-class FakeServer:
+class FakeServer(testing.FakeServer):
     """One end of a conversation, scripted by a test.
 
     Args:
@@ -42,165 +35,39 @@ class FakeServer:
     """
 
     def __init__(self, own: Iterable[str] = ()) -> None:
-        self.stream, self._stream = memory_pair()
-        self.revision: str | None = None
-        self.faults: list[str] = []
-        self.unread: list[Any] = []
-        """What the client has sent and nobody has looked at."""
-        self.methods: list[str] = []
-        """The methods of everything that the client has sent."""
+        super().__init__(patience=PATIENCE)
         self._own = TOLERATED | set(own)
         self._asked: dict[Any, str] = {}
-        self._arrival = asyncio.Event()
-        self.gone = asyncio.Event()
-        """Set once the client has closed."""
-        self._reading = asyncio.create_task(self._read())
 
-    async def _read(self) -> None:
-        while (frame := await self._stream.receive()) is not None:
-            message = json.loads(frame)
+    def arrived(self, frame: bytes) -> None:
+        decoded = json.loads(frame)
+        for message in decoded if isinstance(decoded, list) else [decoded]:
             self._check(message)
-            self.unread.append(message)
-            self._arrival.set()
-        self.gone.set()
-        self._arrival.set()
+        super().arrived(frame)
 
-    def _check(self, message: Any) -> None:
-        if ABSENT is not None:
-            return
-        for item in message if isinstance(message, list) else [message]:
-            method = item.get("method")
-            if method is not None:
-                self.methods.append(method)
-            if method in self._own:
-                continue
-            asked = self._asked.get(item.get("id")) if method is None else None
-            self.faults += validate_message(self._revision_of(item), "client", item, asked)
+    def _check(self, message: dict[str, Any]) -> None:
+        method = message.get("method")
+        if ABSENT is None and method not in self._own:
+            asked = self._asked.get(message.get("id")) if method is None else None
+            self.faults += validate_message(self._revision_of(message), "client", message, asked)
 
-    def _revision_of(self, message: Any) -> str:
+    def _revision_of(self, message: dict[str, Any]) -> str:
         if message.get("method") == "server/discover":
             return MODERN
         if message.get("method") == "initialize":
             return message["params"]["protocolVersion"]
         return self.revision or "2025-11-25"
 
-    # ------------------------------------------------------------------------------------------------- what comes
-
-    async def next(self) -> Any:
-        """Return the next message that the client sends."""
-        async with asyncio.timeout(PATIENCE):
-            while not self.unread:
-                assert not self.gone.is_set(), "the client has closed"
-                self._arrival.clear()
-                await self._arrival.wait()
-        return self.unread.pop(0)
-
-    async def expect(self, method: str) -> Any:
-        """Return the next message, which must be of that method."""
-        message = await self.next()
-        assert message.get("method") == method, message
-        return message
-
-    async def closed(self) -> None:
-        """Wait until the client has closed."""
-        async with asyncio.timeout(PATIENCE):
-            await self.gone.wait()
-
-    # ------------------------------------------------------------------------------------------------- what goes
-
-    async def send(self, message: Any) -> None:
-        """Send a message, or bytes as they are."""
-        await self._stream.send(message if isinstance(message, bytes) else json.dumps(message).encode())
-
-    async def result(self, request: Any, result: Any) -> None:
-        """Answer a request."""
-        if self.revision == MODERN and isinstance(result, dict):
-            result = {"resultType": "complete", **result}
-        await self.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
-
-    async def error(self, request: Any, code: int, message: str = "no", data: Any = None) -> None:
-        """Answer a request with an error."""
-        error = {"code": code, "message": message} | ({} if data is None else {"data": data})
-        await self.send({"jsonrpc": "2.0", "id": request["id"], "error": error})
-
-    async def notify(self, method: str, params: Any = None) -> None:
-        """Send a notification."""
-        await self.send({"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params}))
-
-    async def ask(self, id_: Any, method: str, params: Any = None) -> Any:
-        """Send a request and return the client's answer."""
-        self._asked[id_] = method
-        await self.send(
-            {"jsonrpc": "2.0", "id": id_, "method": method} | ({} if params is None else {"params": params})
-        )
-        answer = await self.next()
-        assert answer["id"] == id_, answer
-        return answer
-
-    async def progress(self, request: Any, progress: float, **more: Any) -> None:
-        """Tell of progress."""
-        token = request["params"]["_meta"]["progressToken"]
-        await self.notify("notifications/progress", {"progressToken": token, "progress": progress, **more})
-
-    async def hang_up(self) -> None:
-        """Close."""
-        await self._stream.aclose()
-
-    async def aclose(self) -> None:
-        """Close, and end the reading."""
-        await self._stream.aclose()
-        await self._reading
-
-    # ------------------------------------------------------------------------------------------------- the opening
-
-    async def open(self, revision: str, capabilities: Any = None, **more: Any) -> None:
-        """Answer a client that opens: by handshake, or as a server of the per-request era.
-
-        Args:
-            revision: What to speak.
-            capabilities: What to declare; by default everything.
-            **more: More members of the result.
-        """
-        declared = EVERYTHING if capabilities is None else capabilities
-        request = await self.next()
-        if revision == MODERN:
-            assert request["method"] == "server/discover", request
-            await self.discovered(request, declared, **more)
-            return
-        if request["method"] == "server/discover":
-            await self.error(request, -32601)
-            request = await self.next()
-        await self.initialized(request, revision, declared, **more)
-
-    async def discovered(self, request: Any, capabilities: Any = None, **more: Any) -> None:
-        """Answer ``server/discover``."""
-        self.revision = MODERN
-        result = {
-            "supportedVersions": [MODERN],
-            "capabilities": capabilities or {},
-            "ttlMs": 0,
-            "cacheScope": "private",
-        }
-        await self.result(request, {**result, "_meta": {f"{PER_REQUEST}serverInfo": INFO}, **more})
-
-    async def initialized(self, request: Any, revision: str, capabilities: Any = None, **more: Any) -> None:
-        """Answer ``initialize``, and see ``initialized`` come."""
-        assert request["method"] == "initialize", request
-        self.revision = revision
-        result = {"protocolVersion": revision, "capabilities": capabilities or {}, "serverInfo": INFO}
-        await self.result(request, {**result, **more})
-        await self.expect("notifications/initialized")
+    async def ask(self, id: int | str, method: str, params: Any = None) -> Any:
+        self._asked[id] = method
+        return await super().ask(id, method, params)
 
 
 @contextlib.asynccontextmanager
 async def fake_server(own: Iterable[str] = ()) -> AsyncIterator[FakeServer]:
     """A fake server; at the end every frame that the client sent must have been right."""
-    fake = FakeServer(own)
-    try:
+    async with FakeServer(own) as fake:
         yield fake
-    finally:
-        await fake.aclose()
-    assert fake.faults == []
 
 
 @contextlib.asynccontextmanager
@@ -215,15 +82,8 @@ async def talking(
         own: Methods of the test's own.
         **options: For the client.
     """
-    async with fake_server(own) as fake:
-        client = Client(fake.stream, **options)
-        opening = asyncio.create_task(client.connect())
-        await fake.open(revision, capabilities)
-        await opening
-        try:
-            yield client, fake
-        finally:
-            await client.close()
+    async with FakeServer(own) as fake, fake.connected(revision, capabilities, **options) as client:
+        yield client, fake
 
 
 class Comings:
@@ -246,7 +106,7 @@ class Comings:
         self.tried += 1
         if self.absent:
             raise ConnectionRefusedError("nobody is there")
-        fake = FakeServer(self._own)
+        fake = await FakeServer(self._own).__aenter__()
         self.fakes.append(fake)
         self._arrivals.put_nowait(fake)
         return fake.stream
@@ -294,16 +154,9 @@ def text(words: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": words}]}
 
 
-async def answered(client_call: Coroutine[Any, Any, Any], fake: FakeServer, method: str, result: Any) -> Any:
-    """Run a call of the client that the server answers so; return what the call returns."""
-    call = asyncio.create_task(client_call)
-    await fake.result(await fake.expect(method), result)
-    return await call
-
-
 async def alive(client: Client, fake: FakeServer) -> None:
     """See that the conversation goes on."""
-    assert await answered(client.call("x"), fake, "tools/call", text("still here")) == "still here"
+    assert await fake.answer(client.call("x"), "tools/call", text("still here")) == "still here"
 
 
 # --------------------------------------------------------------------------------------------------- as a process

@@ -15,7 +15,7 @@ class SocketTalk(Talk):
     """Over one connection to a server that listens."""
 
     def __init__(self, client: RawClient, revision: str, own: Iterable[str] = ()) -> None:
-        super().__init__(revision, own)
+        super().__init__(None, revision, own)
         self.client = client
         self._reading = asyncio.create_task(self._read())
 
@@ -39,7 +39,7 @@ class SocketTalk(Talk):
         while True:
             line = await self.client.line()
             if not line:
-                self.hang_up()
+                self.over()
                 return
             if not line.endswith(b"\n"):
                 self.ledger.faults.append(f"a line without its end: {line[:300]!r}")

@@ -1,8 +1,7 @@
 """Drive a server frame by frame, from the client's chair, and hold every frame against the official schemas.
 
-`Talk` is the conversation; `session_talk`, `stream_talk` and `child_talk` hold it with `Server.session`, over a pair of
-streams in memory and with a process over its stdin and stdout. It is no client: it sends what a test says, in the order
-in which the test says it, and is never shared with the package.
+`Talk` is `modelwire.testing.FakeClient` with a `Ledger`; `session_talk`, `stream_talk` and `child_talk` hold a
+conversation with `Server.session`, over a pair of streams in memory and with a process over its stdin and stdout.
 
 What is not held against a schema, by name: `TOLERATED` (no revision has them), methods of the user's own (`own=`), and
 frames that a test sends with `raw` because they are wrong.
@@ -16,16 +15,21 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from modelwire import Server
-from modelwire.rpc.message_stream import MessageStream
+from modelwire.testing import FakeClient
+from modelwire.testing.fake_client import Pending, key_of
+from modelwire.testing.scripted import PER_REQUEST as PREFIX
+from modelwire.testing.scripted import dumps, request_meta
 from modelwire.transports.memory import memory_pair
 from tests import spec
+
+__all__ = ["PREFIX", "Pending", "dumps"]
 
 REVISIONS = spec.REVISION_NAMES
 HANDSHAKE = REVISIONS[:-1]
@@ -40,7 +44,6 @@ TOLERATED = {
 }
 """Closings and announcements that tutorials teach and no revision has; the server's as notifications only."""
 
-PREFIX = "io.modelcontextprotocol/"
 PATIENCE = 10.0
 """Seconds after which a test that waits for something has failed; nothing is measured with it."""
 
@@ -59,17 +62,7 @@ def opening(revision: str, **params: Any) -> dict[str, Any]:
 
 def modern_meta(**more: Any) -> dict[str, Any]:
     """Return the ``_meta`` that every request of 2026-07-28 carries."""
-    return {
-        PREFIX + "protocolVersion": MODERN,
-        PREFIX + "clientInfo": {"name": "test", "version": "1"},
-        PREFIX + "clientCapabilities": {},
-        **{(PREFIX + key if key in ("logLevel", "clientCapabilities") else key): value for key, value in more.items()},
-    }
-
-
-def dumps(message: Any) -> bytes:
-    """Return a message as the bytes of one frame."""
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+    return request_meta(MODERN, **more)
 
 
 def strictly(frame: bytes) -> Any:
@@ -90,11 +83,6 @@ def strictly(frame: bytes) -> Any:
         raise ValueError(f"{constant} is not JSON")
 
     return json.loads(frame.decode("utf-8"), object_pairs_hook=unique, parse_constant=refuse)
-
-
-def key_of(id: Any) -> str:
-    """Return an id or a token as a key: 1 and "1" are two."""
-    return json.dumps(id)
 
 
 class Ledger:
@@ -194,220 +182,39 @@ class Ledger:
                 self.faults.append(f"{sender}, {revision}: {fault}: {json.dumps(message)[:300]}")
 
 
-class Pending:
-    """A request that was sent: its id, and its answer when it comes."""
-
-    def __init__(self, id: Any, answer: asyncio.Future[dict[str, Any]]) -> None:
-        self.id = id
-        self._answer = answer
-
-    @property
-    def done(self) -> bool:
-        """Whether the answer has come."""
-        return self._answer.done()
-
-    async def answer(self) -> dict[str, Any]:
-        """Wait for the whole response."""
-        async with asyncio.timeout(PATIENCE):
-            return await asyncio.shield(self._answer)
-
-    async def result(self) -> dict[str, Any]:
-        """Wait for the result."""
-        answer = await self.answer()
-        assert "result" in answer, answer
-        return answer["result"]
-
-    async def error(self) -> dict[str, Any]:
-        """Wait for the error."""
-        answer = await self.answer()
-        assert "error" in answer, answer
-        return answer["error"]
-
-
-class Talk:
-    """A conversation with a server. Subclasses carry the frames.
+class Talk(FakeClient):
+    """A conversation with a server, of which every frame is held against the schema. Subclasses carry the frames.
 
     Args:
+        stream: What carries them, where that is a stream.
         revision: What is spoken.
         own: Methods of the user's own, which no schema has.
 
     Attributes:
         ledger: Every frame so far.
-        inbox: Messages that came and are no answer to a request that waits, oldest first; `hear` takes them out.
     """
 
-    def __init__(self, revision: str, own: Iterable[str] = ()) -> None:
-        self.revision = revision
+    def __init__(self, stream: Any, revision: str, own: Iterable[str] = ()) -> None:
+        super().__init__(stream, revision, patience=PATIENCE)
         self.ledger = Ledger(revision, own)
-        self.inbox: list[Any] = []
-        self.closed = False
-        self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
-        self._arrival = asyncio.Event()
-        self._last_id = 0
 
-    # ------------------------------------------------------------------------------------------------- to override
-
-    async def write(self, frame: bytes) -> None:
-        """Carry one frame to the server."""
-        raise NotImplementedError
-
-    # ------------------------------------------------------------------------------------------------- sending
-
-    async def open(self, **params: Any) -> dict[str, Any]:
-        """Open as the revision has it; return the result of ``initialize``, or of ``server/discover``."""
-        if self.revision == MODERN:
-            return await self.result("server/discover")
-        result = await self.result("initialize", opening(self.revision, **params))
-        await self.notify("notifications/initialized")
-        return result
-
-    async def begin(
-        self,
-        method: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        id: Any = None,
-        revision: str | None = None,
-        **meta: Any,
-    ) -> Pending:
-        """Send a request and go on.
-
-        Args:
-            method: The method.
-            params: Its params, without what every request of 2026-07-28 carries.
-            id: Its id; by default the next number.
-            revision: MODERN sends it as a request of 2026-07-28 on any conversation.
-            **meta: More entries for ``_meta``.
-        """
-        if id is None:
-            self._last_id += 1
-            id = self._last_id
-        answer = self._waiting[key_of(id)] = asyncio.get_running_loop().create_future()
-        message = {"jsonrpc": "2.0", "id": id, "method": method}
-        whole = dict(params or {})
-        if (revision or self.revision) == MODERN:
-            whole["_meta"] = modern_meta(**meta)
-        elif meta:
-            whole["_meta"] = meta
-        if whole or params is not None:
-            message["params"] = whole
-        frame = dumps(message)
-        self.ledger.sent(frame)
-        await self.write(frame)
-        return Pending(id, answer)
-
-    async def request(self, method: str, params: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
-        """Send a request and return the whole response."""
-        return await (await self.begin(method, params, **options)).answer()
-
-    async def result(self, method: str, params: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
-        """Send a request and return its result."""
-        return await (await self.begin(method, params, **options)).result()
-
-    async def error(self, method: str, params: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
-        """Send a request and return its error."""
-        return await (await self.begin(method, params, **options)).error()
-
-    async def call(self, tool: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
-        """Call a tool and return its result."""
-        return await self.result("tools/call", {"name": tool, "arguments": dict(arguments or {})}, **options)
-
-    async def begin_call(self, tool: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> Pending:
-        """Call a tool and go on."""
-        return await self.begin("tools/call", {"name": tool, "arguments": dict(arguments or {})}, **options)
-
-    async def text(self, tool: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> str:
-        """Call a tool that must succeed, and return its text."""
-        result = await self.call(tool, arguments, **options)
-        assert not result.get("isError"), result
-        return result["content"][0]["text"]
-
-    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        """Send a notification."""
-        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
-        if params is not None:
-            message["params"] = dict(params)
-        frame = dumps(message)
-        self.ledger.sent(frame)
-        await self.write(frame)
-
-    async def cancel(self, request: Pending, reason: str | None = None) -> None:
-        """Cancel a request."""
-        params = {"requestId": request.id} | ({} if reason is None else {"reason": reason})
-        await self.notify("notifications/cancelled", params)
-
-    async def raw(self, frame: bytes | dict[str, Any] | list[Any], *, valid: bool = False) -> None:
-        """Send a frame as it is; by default one that is wrong."""
-        if not isinstance(frame, bytes):
-            frame = dumps(frame)
+    async def send(self, message: Any, *, valid: bool = True) -> None:
+        frame = message if isinstance(message, bytes) else dumps(message)
         self.ledger.sent(frame, valid=valid)
-        await self.write(frame)
+        await super().send(frame)
 
-    async def answer_to(self, frame: bytes | dict[str, Any] | list[Any], *, valid: bool = False) -> Any:
+    async def raw(self, message: Any, *, valid: bool = False) -> None:
+        """Send a frame as it is; by default one that is wrong."""
+        await self.send(message, valid=valid)
+
+    async def answer_to(self, message: Any, *, valid: bool = False) -> Any:
         """Send a frame as it is and return the next thing that comes and is no notification."""
-        await self.raw(frame, valid=valid)
-        return await self.take(lambda message: isinstance(message, list) or "method" not in message)
-
-    # ------------------------------------------------------------------------------------------------- receiving
+        await self.raw(message, valid=valid)
+        return await self.take(lambda found: isinstance(found, list) or "method" not in found)
 
     def arrived(self, frame: bytes) -> None:
-        """Take in what the server sent."""
-        message = self.ledger.received(frame)
-        waiting = None
-        if isinstance(message, dict) and "method" not in message and "id" in message:
-            waiting = self._waiting.pop(key_of(message["id"]), None)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(message)
-        else:
-            self.inbox.append(message)
-        self._arrival.set()
-
-    async def take(self, which: Callable[[Any], bool]) -> Any:
-        """Wait for a message of the inbox and take it out."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                for index, message in enumerate(self.inbox):
-                    if which(message):
-                        return self.inbox.pop(index)
-                assert not self.closed, "the server has closed"
-                self._arrival.clear()
-                await self._arrival.wait()
-
-    async def hear(self, method: str, **params: Any) -> dict[str, Any]:
-        """Wait for a notification, or a request of the server's, with these params; return its params."""
-
-        def fits(message: Any) -> bool:
-            if not isinstance(message, dict) or message.get("method") != method:
-                return False
-            return params.items() <= message.get("params", {}).items()
-
-        return (await self.take(fits)).get("params", {})
-
-    def heard(self, method: str) -> list[dict[str, Any]]:
-        """Return the params of every notification of that name that waits in the inbox."""
-        return [m.get("params", {}) for m in self.inbox if isinstance(m, dict) and m.get("method") == method]
-
-    async def settle(self) -> None:
-        """Wait until everything that the server had sent or was about to send has come."""
-        for _ in range(5):
-            await asyncio.sleep(0)
-        await self.request("server/discover" if self.revision == MODERN else "ping")
-        for _ in range(5):
-            await asyncio.sleep(0)
-
-    async def quiet(self) -> bool:
-        """Whether nothing at all comes that was not asked for, up to the answer to one more request."""
-        await self.settle()
-        return not self.inbox
-
-    def hang_up(self) -> None:
-        """Note that nothing more will come."""
-        self.closed = True
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(ConnectionError("the server has closed"))
-                waiting.exception()
-        self._arrival.set()
+        self.ledger.received(frame)
+        super().arrived(frame)
 
     def check(self) -> None:
         """Fail if a frame was not as the official schema has it."""
@@ -421,7 +228,7 @@ class SessionTalk(Talk):
     """Through `Server.session`: each frame in a task of its own, as a transport would do it."""
 
     def __init__(self, server: Server, revision: str, own: Iterable[str] = ()) -> None:
-        super().__init__(revision, own)
+        super().__init__(None, revision, own)
         self.session = server.session(send=self.arrived)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -469,41 +276,9 @@ class StreamTalk(Talk):
     """Over a pair of streams in memory, the server's end served as any transport's would be."""
 
     def __init__(self, server: Server, revision: str, own: Iterable[str] = ()) -> None:
-        super().__init__(revision, own)
         self.stream, theirs = memory_pair()
+        super().__init__(self.stream, revision, own)
         self.serving = server.serving(theirs)
-        self.reads = asyncio.Event()
-        """Cleared, the client does not read."""
-        self.reads.set()
-        self._reading: asyncio.Task[None] | None = None
-
-    async def write(self, frame: bytes) -> None:
-        await self.stream.send(frame)
-
-    def read(self) -> None:
-        """Begin to read what the server sends."""
-        self._reading = asyncio.create_task(self._read(self.stream))
-
-    async def _read(self, stream: MessageStream) -> None:
-        while True:
-            await self.reads.wait()
-            frame = await stream.receive()
-            if frame is None:
-                self.hang_up()
-                return
-            self.arrived(frame)
-
-    async def ended(self) -> None:
-        """Wait until the server has closed and everything that it sent has come."""
-        assert self._reading is not None
-        async with asyncio.timeout(PATIENCE):
-            await self._reading
-
-    async def aclose(self) -> None:
-        await self.stream.aclose()
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.gather(self._reading, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager
@@ -512,14 +287,10 @@ async def stream_talk(
 ) -> AsyncIterator[StreamTalk]:
     """Hold a conversation over a stream in memory; at the end every frame must have been right."""
     talk = StreamTalk(server, revision, own)
-    try:
-        async with talk.serving:
-            talk.read()
-            if opened:
-                await talk.open()
-            yield talk
-    finally:
-        await talk.aclose()
+    async with talk.serving, talk:
+        if opened:
+            await talk.open()
+        yield talk
     talk.check()
 
 
@@ -530,11 +301,11 @@ class ChildTalk(Talk):
     """With a process, over its stdin and stdout; its stderr is kept in `stderr`."""
 
     def __init__(self, revision: str, own: Iterable[str] = ()) -> None:
-        super().__init__(revision, own)
+        super().__init__(None, revision, own)
         self.stderr = b""
         self.output = b""
         """Every byte of stdout."""
-        self._reading: list[asyncio.Task[None]] = []
+        self._readers: list[asyncio.Task[None]] = []
 
     async def start(self, command: Sequence[str], **options: Any) -> None:
         """Start the process; options are those of ``create_subprocess_exec``."""
@@ -542,7 +313,7 @@ class ChildTalk(Talk):
         self.process = await asyncio.create_subprocess_exec(
             *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=2**26, **given
         )
-        self._reading = [asyncio.create_task(self._read_stdout()), asyncio.create_task(self._read_stderr())]
+        self._readers = [asyncio.create_task(self._read_stdout()), asyncio.create_task(self._read_stderr())]
 
     async def write(self, frame: bytes) -> None:
         await self.write_bytes(frame + b"\n")
@@ -565,7 +336,7 @@ class ChildTalk(Talk):
             if not line.endswith(b"\n"):
                 self.ledger.faults.append(f"a line without its end: {line[:300]!r}")
             self.arrived(line.removesuffix(b"\n"))
-        self.hang_up()
+        self.over()
 
     async def _read_stderr(self) -> None:
         assert self.process.stderr is not None
@@ -577,22 +348,22 @@ class ChildTalk(Talk):
         """Wait until the process has written that to stderr."""
         async with asyncio.timeout(PATIENCE):
             while text.encode() not in self.stderr:
-                assert not self._reading[1].done(), self.stderr
+                assert not self._readers[1].done(), self.stderr
                 self._arrival.clear()
                 await self._arrival.wait()
 
     async def ended(self) -> int:
         """Wait until the process has ended and everything that it wrote has come; return its exit code."""
         async with asyncio.timeout(PATIENCE):
-            await asyncio.gather(*self._reading)
+            await asyncio.gather(*self._readers)
             return await self.process.wait()
 
     async def aclose(self) -> None:
-        if not all(reading.done() for reading in self._reading):
+        if not all(reading.done() for reading in self._readers):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)  # it and whatever it started that still holds its pipes
         await self.process.wait()
-        await asyncio.gather(*self._reading, return_exceptions=True)
+        await asyncio.gather(*self._readers, return_exceptions=True)
         self.process._transport.close()  # asyncio has no other way to let go of the pipes at once
 
 

@@ -13,6 +13,8 @@ from modelwire.version import __version__
 
 if TYPE_CHECKING:
     from modelwire.client.client import Client
+    from modelwire.client.group import Group
+    from modelwire.client.group_listening import GroupEvent
     from modelwire.client.listening import Missed, PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
     from modelwire.errors import (
         ConfigError,
@@ -56,6 +58,8 @@ __all__ = [
     "Depends",
     "EmbeddedResource",
     "FrameTooLarge",
+    "Group",
+    "GroupEvent",
     "Header",
     "Image",
     "InvalidParams",
@@ -96,6 +100,8 @@ _ELSEWHERE = {
     "Context": "modelwire.server.context",
     "Depends": "modelwire.server.dependencies",
     "EmbeddedResource": "modelwire.server.media",
+    "Group": "modelwire.client.group",
+    "GroupEvent": "modelwire.client.group_listening",
     "Header": "modelwire.server.annotations",
     "Image": "modelwire.server.media",
     "Missed": "modelwire.client.listening",

@@ -83,7 +83,7 @@ async def test_shutdown_is_answered_with_an_empty_result_and_ends_nothing(revisi
 async def test_exit_ends_the_connection(revision: str) -> None:
     async with stream_talk(make_server(), revision) as talk:
         await talk.notify("exit")
-        await talk.ended()
+        await talk.closed()
 
 
 @every_handshake
@@ -94,7 +94,7 @@ async def test_requests_accepted_before_exit_are_answered(revision: str) -> None
         await talk.notify("exit")
         assert (await pending.result())["content"][0]["text"] == "accepted"
         assert await shutdown.result() == {}
-        await talk.ended()
+        await talk.closed()
 
 
 async def test_shutdown_and_exit_mean_nothing_on_2026_07_28() -> None:

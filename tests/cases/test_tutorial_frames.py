@@ -146,7 +146,7 @@ async def test_shutdown_and_exit_close() -> None:
     async with conversation() as talk:
         assert (await talk.answer_to(line("s1 shutdown"), valid=True)) == {"jsonrpc": "2.0", "id": 12, "result": {}}
         await talk.raw(line("s1 exit"), valid=True)
-        await talk.ended()
+        await talk.closed()
 
 
 async def test_a_sampling_answer_without_model_is_accepted_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:

@@ -21,7 +21,7 @@ from modelwire import (
     types,
 )
 from modelwire.protocol.structured import WRAPPED
-from tests.fake_server import HANDSHAKE, MODERN, REVISIONS, alive, answered, talking, text
+from tests.fake_server import HANDSHAKE, MODERN, REVISIONS, alive, talking, text
 
 META = "io.modelcontextprotocol/"
 
@@ -35,23 +35,23 @@ async def test_every_request_has_the_form_of_its_revision(revision: str) -> None
     async with talking(revision) as (client, fake):
         hello = {"messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}]}
         read = {"contents": [{"uri": "a:b", "text": "x"}], "ttlMs": 0, "cacheScope": "private"}
-        await answered(client.call_tool("t", {"a": [1, None, {"b": "ü"}]}), fake, "tools/call", text("x"))
-        await answered(client.call_tool("t", on_progress=print), fake, "tools/call", text("x"))
-        await answered(client.call_tool("t", meta={"mine": 1}), fake, "tools/call", text("x"))
-        await answered(client.list_tools(), fake, "tools/list", {"tools": []})
-        await answered(client.list_prompts(), fake, "prompts/list", {"prompts": []})
-        await answered(client.list_resources(), fake, "resources/list", {"resources": []})
-        await answered(client.list_resource_templates(), fake, "resources/templates/list", {"resourceTemplates": []})
-        await answered(client.get_prompt("p", {"n": 5}), fake, "prompts/get", hello)
-        await answered(client.read_resource("a:b"), fake, "resources/read", read)
+        await fake.answer(client.call_tool("t", {"a": [1, None, {"b": "ü"}]}), "tools/call", text("x"))
+        await fake.answer(client.call_tool("t", on_progress=print), "tools/call", text("x"))
+        await fake.answer(client.call_tool("t", meta={"mine": 1}), "tools/call", text("x"))
+        await fake.answer(client.list_tools(), "tools/list", {"tools": []})
+        await fake.answer(client.list_prompts(), "prompts/list", {"prompts": []})
+        await fake.answer(client.list_resources(), "resources/list", {"resources": []})
+        await fake.answer(client.list_resource_templates(), "resources/templates/list", {"resourceTemplates": []})
+        await fake.answer(client.get_prompt("p", {"n": 5}), "prompts/get", hello)
+        await fake.answer(client.read_resource("a:b"), "resources/read", read)
         completion = {"completion": {"values": ["Oslo"]}}
-        found = await answered(
-            client.complete("p", "city", "Os", arguments={"country": "NO"}), fake, "completion/complete", completion
+        found = await fake.answer(
+            client.complete("p", "city", "Os", arguments={"country": "NO"}), "completion/complete", completion
         )
         assert found.values == ["Oslo"]
-        await answered(client.complete("file:///{name}", "name"), fake, "completion/complete", completion)
+        await fake.answer(client.complete("file:///{name}", "name"), "completion/complete", completion)
         discovered = {"supportedVersions": [MODERN], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"}
-        await answered(client.ping(), fake, "server/discover" if revision == MODERN else "ping", discovered)
+        await fake.answer(client.ping(), "server/discover" if revision == MODERN else "ping", discovered)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -113,7 +113,7 @@ async def test_an_unknown_log_level_is_refused_before_anything_is_sent() -> None
     async with talking() as (client, fake):
         with pytest.raises(ConfigError, match="unknown log level 'loud'; known are debug, info"):
             await client.set_log_level("loud")  # type: ignore[arg-type]
-        assert fake.unread == []
+        assert fake.inbox == []
 
 
 UNSENDABLE: dict[str, Any] = {
@@ -133,7 +133,7 @@ async def test_arguments_that_cannot_be_sent_are_named_and_nothing_is_sent(argum
         for attempt in (client.request("x", arguments), client.notify("x", arguments)):
             with pytest.raises(ConfigError, match="x was not sent"):
                 await attempt
-        assert fake.unread == []
+        assert fake.inbox == []
         await alive(client, fake)
 
 
@@ -153,7 +153,7 @@ async def test_a_method_that_the_revision_lacks_is_not_sent() -> None:
     async with talking(MODERN) as (client, fake):
         with pytest.raises(ConfigError, match="resources/subscribe does not exist in 2026-07-28"):
             await client.subscribe("a:b")
-        assert fake.unread == []
+        assert fake.inbox == []
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -203,7 +203,7 @@ async def test_an_unknown_result_type_is_a_violation_that_costs_only_its_call() 
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_a_result_type_means_nothing_where_the_revision_has_none(revision: str) -> None:
     async with talking(revision) as (client, fake):
-        assert await answered(client.call("t"), fake, "tools/call", {"resultType": "odd", **text("x")}) == "x"
+        assert await fake.answer(client.call("t"), "tools/call", {"resultType": "odd", **text("x")}) == "x"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ async def test_a_result_of_the_wrong_form_is_a_violation_that_costs_only_its_cal
 async def test_unknown_content_and_fields_are_kept() -> None:
     async with talking() as (client, fake):
         hologram = {"type": "hologram", "depth": 3}
-        result = await answered(client.call_tool("t"), fake, "tools/call", {"content": [hologram], "later": {"a": 1}})
+        result = await fake.answer(client.call_tool("t"), "tools/call", {"content": [hologram], "later": {"a": 1}})
         assert isinstance(result.content[0], types.UnknownContent)
         assert result.content[0].raw == hologram
         assert result.raw["later"] == {"a": 1}
@@ -231,25 +231,25 @@ async def test_unknown_content_and_fields_are_kept() -> None:
 async def test_a_failed_tool_is_a_result_or_a_tool_error(revision: str) -> None:
     async with talking(revision) as (client, fake):
         failed = {**text("the disk is full"), "isError": True}
-        result = await answered(client.call_tool("t"), fake, "tools/call", failed)
+        result = await fake.answer(client.call_tool("t"), "tools/call", failed)
         assert result.is_error
         with pytest.raises(ToolError, match="the disk is full") as caught:
-            await answered(client.call("t"), fake, "tools/call", failed)
+            await fake.answer(client.call("t"), "tools/call", failed)
         assert caught.value.content is not None
         assert caught.value.content[0].text == "the disk is full"
         with pytest.raises(ToolError, match="said nothing"):
-            await answered(client.call("t"), fake, "tools/call", {"content": [], "isError": True})
+            await fake.answer(client.call("t"), "tools/call", {"content": [], "isError": True})
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
 async def test_structured_results_are_unwrapped_only_where_they_are_marked(revision: str) -> None:
     wrapped = {"content": [], "structuredContent": {"result": [1, 2]}}
     async with talking(revision) as (client, fake):
-        assert await answered(client.call("t"), fake, "tools/call", wrapped) == {"result": [1, 2]}
+        assert await fake.answer(client.call("t"), "tools/call", wrapped) == {"result": [1, 2]}
         marked = {**wrapped, "_meta": {WRAPPED: True}}
-        assert await answered(client.call("t", returns=list[int]), fake, "tools/call", marked) == [1, 2]
+        assert await fake.answer(client.call("t", returns=list[int]), "tools/call", marked) == [1, 2]
         odd = {"content": [], "structuredContent": {"other": 1}, "_meta": {WRAPPED: True}}
-        assert await answered(client.call("t"), fake, "tools/call", odd) == {"other": 1}
+        assert await fake.answer(client.call("t"), "tools/call", odd) == {"other": 1}
 
 
 async def test_output_schemas_are_unwrapped_only_where_they_are_marked() -> None:
@@ -259,7 +259,7 @@ async def test_output_schemas_are_unwrapped_only_where_they_are_marked() -> None
         {"name": "b", "inputSchema": {"type": "object"}, "outputSchema": schema},
     ]
     async with talking() as (client, fake):
-        first, second = await answered(client.list_tools(), fake, "tools/list", {"tools": tools})
+        first, second = await fake.answer(client.list_tools(), "tools/list", {"tools": tools})
         assert first.output_schema == {"type": "integer"}
         assert second.output_schema == schema
 
@@ -268,13 +268,13 @@ async def test_the_newest_revision_carries_any_value_as_it_is() -> None:
     async with talking(MODERN) as (client, fake):
         for value in ([1], 5, None, "x", {"result": 1}):
             result = {"content": [], "structuredContent": value}
-            assert await answered(client.call("t"), fake, "tools/call", result) == value
+            assert await fake.answer(client.call("t"), "tools/call", result) == value
 
 
 async def test_a_date_comes_as_a_date() -> None:
     async with talking() as (client, fake):
         result = {"content": [], "structuredContent": {"at": "2026-01-02"}}
-        found = await answered(client.call("t", returns=dict[str, datetime.date]), fake, "tools/call", result)
+        found = await fake.answer(client.call("t", returns=dict[str, datetime.date]), "tools/call", result)
         assert found == {"at": datetime.date(2026, 1, 2)}
 
 
@@ -347,7 +347,7 @@ INPUT = {
 async def test_a_result_that_asks_for_input_says_what_is_asked_and_how_to_answer(method: str, call: Any) -> None:
     async with talking(MODERN) as (client, fake):
         with pytest.raises(ProtocolViolation) as caught:
-            await answered(call(client), fake, method, INPUT)
+            await fake.answer(call(client), method, INPUT)
         words = str(caught.value)
         assert f"{method} of 'book' is not finished" in words
         assert "elicitation/create 'guests': How many?" in words
@@ -361,13 +361,13 @@ async def test_input_that_was_declared_is_no_fault_of_the_server() -> None:
     declared = types.ClientCapabilities(elicitation=types.ElicitationCapability())
     async with talking(MODERN, capabilities=declared) as (client, fake):
         with pytest.raises(ConfigError, match="does not answer by itself"):
-            await answered(client.call("book"), fake, "tools/call", INPUT)
+            await fake.answer(client.call("book"), "tools/call", INPUT)
 
 
 async def test_input_can_be_given_by_hand() -> None:
     declared = types.ClientCapabilities(elicitation=types.ElicitationCapability())
     async with talking(MODERN, capabilities=declared) as (client, fake):
-        asked = await answered(client.request("tools/call", {"name": "book"}), fake, "tools/call", INPUT)
+        asked = await fake.answer(client.request("tools/call", {"name": "book"}), "tools/call", INPUT)
         answer = {"action": "accept", "content": {"n": 2}}
         params = {"name": "book", "inputResponses": {"guests": answer}, "requestState": asked["requestState"]}
         call = asyncio.create_task(client.request("tools/call", params))
@@ -382,7 +382,7 @@ async def test_a_raw_result_that_is_no_object_is_a_violation() -> None:
     async with talking() as (client, fake):
         for result in (5, None, [1], "x"):
             with pytest.raises(ProtocolViolation, match="must be an object"):
-                await answered(client.request("ping"), fake, "ping", result)
+                await fake.answer(client.request("ping"), "ping", result)
 
 
 # --------------------------------------------------------------------------------------------------- lost

@@ -12,7 +12,7 @@ import pytest
 from modelwire import (
     ProtocolViolation,
 )
-from tests.fake_server import HANDSHAKE, MODERN, REVISIONS, alive, answered, talking, text
+from tests.fake_server import HANDSHAKE, MODERN, REVISIONS, alive, talking, text
 
 # --------------------------------------------------------------------------------------------------- odd frames
 
@@ -76,7 +76,7 @@ async def test_noise_is_dropped_and_never_answered(noise: bytes) -> None:
     async with talking() as (client, fake):
         await fake.send(noise)
         await alive(client, fake)
-        assert fake.unread == []
+        assert fake.inbox == []
 
 
 async def test_answers_to_nobody_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
@@ -119,7 +119,7 @@ async def test_half_a_surrogate_pair_comes_as_the_replacement_character() -> Non
 
 async def test_a_byte_order_mark_inside_a_text_is_kept() -> None:
     async with talking() as (client, fake):
-        assert await answered(client.call("t"), fake, "tools/call", text("a\ufeffb")) == "a\ufeffb"
+        assert await fake.answer(client.call("t"), "tools/call", text("a\ufeffb")) == "a\ufeffb"
 
 
 async def test_batches_are_taken_where_the_revision_has_them() -> None:
@@ -178,7 +178,7 @@ async def test_the_servers_requests_are_ignored_where_it_must_not_send_any(caplo
         for method in ("ping", "roots/list", "initialize", "tools/list"):
             await fake.send({"jsonrpc": "2.0", "id": method, "method": method})
         await alive(client, fake)
-        assert fake.unread == []
+        assert fake.inbox == []
         assert "which its revision forbids" in caplog.text
 
 
@@ -221,7 +221,7 @@ async def test_a_request_of_the_servers_that_it_cancels_is_not_answered() -> Non
         await fake.notify("notifications/cancelled", {"requestId": 9, "reason": "no longer needed"})
         await cancelled.wait()
         await alive(client, fake)
-        assert fake.unread == []
+        assert fake.inbox == []
 
 
 # --------------------------------------------------------------------------------------------------- said once

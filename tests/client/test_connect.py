@@ -272,7 +272,7 @@ async def test_the_probe_is_waited_for_before_anything_else_is_sent() -> None:
         opening = await connecting(client)
         probe = await fake.expect("server/discover")
         await clock.advance(PROBE_WAIT - 1)
-        assert fake.unread == []
+        assert fake.inbox == []
         await fake.discovered(probe)
         await opening
         await client.close()

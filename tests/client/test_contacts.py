@@ -507,10 +507,10 @@ async def test_a_server_that_leaves_at_the_goodbye_is_gone() -> None:
 async def test_no_revision_of_the_per_request_era_has_a_goodbye() -> None:
     async with talking(MODERN, polite_shutdown=True) as (client, fake):
         await client.close()
-        assert fake.unread == []
+        assert fake.inbox == []
 
 
 async def test_nothing_but_the_protocol_is_said_without_being_asked_to() -> None:
     async with talking() as (client, fake):
         await client.close()
-        assert fake.unread == []
+        assert fake.inbox == []

@@ -15,7 +15,6 @@ from tests.fake_server import (
     REVISIONS,
     FakeServer,
     alive,
-    answered,
     child,
     coming_back,
     text,
@@ -44,7 +43,7 @@ def kept(revision: str, result: Any) -> Any:
 
 async def list_tools(client: Client, fake: FakeServer, **annotations: bool) -> None:
     result = kept(str(client.revision), {"tools": [{**TOOL, "annotations": annotations} if annotations else TOOL]})
-    await answered(client.list_tools(), fake, "tools/list", result)
+    await fake.answer(client.list_tools(), "tools/list", result)
 
 
 # --------------------------------------------------------------------------------------------------- in flight
@@ -160,7 +159,7 @@ async def test_lists_of_the_server_that_is_gone_are_forgotten() -> None:
     """The one that is there now may have other tools, or others of the same name."""
     async with coming_back() as (client, fake, comings):
         await list_tools(client, fake, readOnlyHint=True)
-        await answered(client.list_resources(), fake, "resources/list", {"resources": []})
+        await fake.answer(client.list_resources(), "resources/list", {"resources": []})
         await fake.hang_up()
         call = asyncio.create_task(client.call("t"))
         fake = await comings.opened("2025-11-25")

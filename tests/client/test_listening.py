@@ -264,8 +264,8 @@ async def test_what_a_handshake_server_does_not_declare_is_left_out_and_logged(
             assert events.honoured.tools_list_changed
             assert events.honoured.resources_list_changed is None
             assert events.honoured.resource_subscriptions is None
-            assert fake.unread == []
-        assert fake.unread == []
+            assert fake.inbox == []
+        assert fake.inbox == []
     assert "did not agree to tell of changes of: resources, a:b" in caplog.text
 
 
@@ -288,7 +288,7 @@ async def test_a_server_that_knows_no_listening_says_so() -> None:
         await fake.error(await fake.expect("subscriptions/listen"), -32601)
         with pytest.raises(MethodNotFound):
             await entering
-        assert fake.unread == []
+        assert fake.inbox == []
 
 
 async def test_a_server_that_does_not_acknowledge_is_given_up_and_told() -> None:
@@ -390,7 +390,7 @@ async def test_the_last_to_follow_a_resource_takes_the_subscription_back(revisio
         await first.__aenter__()
         await second.__aenter__()
         await first.listening.aclose()
-        assert fake.unread == []
+        assert fake.inbox == []
         await fake.notify("notifications/resources/updated", {"uri": "a:b"})
         assert await second.next() == ResourceUpdated("a:b")
         await second.__aexit__()
@@ -404,7 +404,7 @@ async def test_a_subscription_by_hand_is_not_taken_back_by_a_listening() -> None
         told = Told(client, fake, uris=["a:b"])
         await told.__aenter__()
         await told.listening.aclose()
-        assert fake.unread == []
+        assert fake.inbox == []
         unsubscribing = asyncio.create_task(client.unsubscribe("a:b"))
         await fake.result(await fake.expect("resources/unsubscribe"), {})
         await unsubscribing

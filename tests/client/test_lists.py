@@ -96,7 +96,7 @@ async def test_a_list_without_an_end_is_an_error_that_says_what_to_do(
             await fake.result(await fake.expect("tools/list"), page("tools", nextCursor="c" if same else str(number)))
         with pytest.raises(ProtocolViolation, match=r"more than 20 pages; ask page by page with client\.request"):
             await listing
-        assert fake.unread == []
+        assert fake.inbox == []
 
 
 async def test_the_library_gives_up_after_a_thousand_pages() -> None:
@@ -141,7 +141,7 @@ async def test_a_list_that_the_server_does_not_declare_is_empty_and_not_asked_fo
 ) -> None:
     async with talking(revision, {"logging": {}}) as (client, fake):
         assert await list_them(client) == []
-        assert fake.unread == []
+        assert fake.inbox == []
 
 
 @EACH_LIST

@@ -24,7 +24,6 @@ from tests.fake_server import (
     REVISIONS,
     FakeServer,
     alive,
-    answered,
     child,
     coming_back,
     text,
@@ -37,10 +36,10 @@ TAG = f"{META}subscriptionId"
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_the_log_level_and_subscriptions_are_told_again(revision: str) -> None:
     async with coming_back(revision) as (client, fake, comings):
-        await answered(client.set_log_level("error"), fake, "logging/setLevel", {})
+        await fake.answer(client.set_log_level("error"), "logging/setLevel", {})
         for uri in ("a:1", "a:2", "a:3"):
-            await answered(client.subscribe(uri), fake, "resources/subscribe", {})
-        await answered(client.unsubscribe("a:2"), fake, "resources/unsubscribe", {})
+            await fake.answer(client.subscribe(uri), "resources/subscribe", {})
+        await fake.answer(client.unsubscribe("a:2"), "resources/unsubscribe", {})
         await fake.hang_up()
         fake = await comings.opened(revision)
         told = [await fake.next() for _ in range(3)]
@@ -58,7 +57,7 @@ async def test_subscriptions_come_back_although_no_request_does() -> None:
     """News come unasked: nobody would send the request that opens the connection."""
     heard: list[Any] = []
     async with coming_back(on_notification=lambda method, params: heard.append(params)) as (client, fake, comings):
-        await answered(client.subscribe("a:1"), fake, "resources/subscribe", {})
+        await fake.answer(client.subscribe("a:1"), "resources/subscribe", {})
         await fake.hang_up()
         fake = await comings.opened("2025-11-25")
         await fake.result(await fake.expect("resources/subscribe"), {})
@@ -81,7 +80,7 @@ async def test_the_log_level_of_per_request_revisions_goes_with_every_request_as
 
 async def test_what_cannot_be_told_again_is_logged_and_costs_nothing(caplog: pytest.LogCaptureFixture) -> None:
     async with coming_back() as (client, fake, comings):
-        await answered(client.subscribe("a:1"), fake, "resources/subscribe", {})
+        await fake.answer(client.subscribe("a:1"), "resources/subscribe", {})
         await fake.hang_up()
         fake = await comings.opened("2025-11-25")
         await fake.error(await fake.expect("resources/subscribe"), -32002, "no such resource")
@@ -91,7 +90,7 @@ async def test_what_cannot_be_told_again_is_logged_and_costs_nothing(caplog: pyt
 
 async def test_a_request_does_not_wait_for_what_is_told_again() -> None:
     async with coming_back() as (client, fake, comings):
-        await answered(client.subscribe("a:1"), fake, "resources/subscribe", {})
+        await fake.answer(client.subscribe("a:1"), "resources/subscribe", {})
         await fake.hang_up()
         call = asyncio.create_task(client.call("t"))
         fake = await comings.opened("2025-11-25")
@@ -102,8 +101,8 @@ async def test_a_request_does_not_wait_for_what_is_told_again() -> None:
 
 async def test_after_a_close_nothing_but_the_log_level_is_told_again() -> None:
     async with coming_back() as (client, fake, comings):
-        await answered(client.set_log_level("error"), fake, "logging/setLevel", {})
-        await answered(client.subscribe("a:1"), fake, "resources/subscribe", {})
+        await fake.answer(client.set_log_level("error"), "logging/setLevel", {})
+        await fake.answer(client.subscribe("a:1"), "resources/subscribe", {})
         await client.close()
         connecting = asyncio.create_task(client.connect())
         fake = await comings.opened("2025-11-25")
@@ -307,7 +306,7 @@ async def test_a_connection_lost_while_a_listening_begins_begins_it_again(revisi
         await entering
         await tell(fake, listen, "notifications/resources/updated", uri="a:1")
         assert await soon(events) == ResourceUpdated("a:1"), "nothing was missed: it had not begun"
-        assert fake.unread == []
+        assert fake.inbox == []
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])

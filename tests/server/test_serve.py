@@ -145,7 +145,7 @@ async def test_serving_serves_while_its_block_runs(revision: str) -> None:
         assert await talk.text("echo", {"value": "x"}) == "x"
         await talk.serving.aclose()
         await talk.serving.aclose()
-        await talk.ended()
+        await talk.closed()
 
 
 async def test_wait_returns_when_the_client_has_left() -> None:

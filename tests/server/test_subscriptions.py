@@ -345,7 +345,7 @@ async def test_the_server_tears_subscriptions_down_with_a_cancellation_and_then_
         first, _ = await listen(talk, toolsListChanged=True)
         second, _ = await listen(talk, resourceSubscriptions=["file:///a"])
         await talk.serving.aclose()
-        await talk.ended()
+        await talk.closed()
         for pending in (first, second):
             result = await pending.result()
             assert result["_meta"][ID] == pending.id
@@ -366,7 +366,7 @@ async def test_what_changed_before_the_end_is_told_before_it() -> None:
         pending, _ = await listen(talk, toolsListChanged=True)
         server.changed("tools")
         await talk.serving.aclose()
-        await talk.ended()
+        await talk.closed()
         methods = [message["method"] for message in talk.inbox]
         assert methods == [changed("tools"), CANCELLED]
         assert "_meta" in await pending.result()

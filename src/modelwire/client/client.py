@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from modelwire.client.connect import PROBE_WAIT, Opener
 from modelwire.client.contacts import Contacts
@@ -39,7 +39,8 @@ class Client(Requests):
 
     Args:
         target: A command as a list, the path of a ``.py`` file, ``tcp://host:port``, ``unix:///path``, a `Server` in
-            this process, a `MessageStream`, or a function (it may be async) that opens one.
+            this process, a `MessageStream`, or a function (it may be async) that opens one. Or a server of a
+            configuration file, as ``"mcp.json#weather"`` (see `Group`) or as the entry itself.
         revision: The only revision to speak, such as ``"2025-06-18"``; by default the client finds out.
         name: What the client calls itself.
         version: Its version; by default modelwire's.
@@ -150,7 +151,7 @@ class Client(Requests):
 
     # ------------------------------------------------------------------ opening and closing
 
-    async def connect(self, *, timeout: float | None = DEFAULT) -> Client:
+    async def connect(self, *, timeout: float | None = DEFAULT) -> Self:
         """Open the conversation, unless it is open; return the client. After the end, a client can connect again.
 
         Args:
@@ -177,7 +178,7 @@ class Client(Requests):
         self._hearing.close()
         await self._contacts.close(self._polite)
 
-    async def __aenter__(self) -> Client:
+    async def __aenter__(self) -> Self:
         return await self.connect()
 
     async def __aexit__(

@@ -9,6 +9,7 @@ the server is asked to tell again, and a `Missed` stands for whatever it could n
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -94,6 +95,24 @@ MAX_EVENTS = 10_000
 """How many resources below one that is followed are kept apart for a reader who is slow."""
 UNSUBSCRIBE_SECONDS = 5.0
 """How long the end of a listening waits for the server to note it."""
+
+
+def wanted_filter(*, tools: bool, prompts: bool, resources: bool, uris: Sequence[str]) -> t.SubscriptionFilter:
+    """Return what is listened for as the protocol has it.
+
+    Raises:
+        ConfigError: Nothing is asked for, or ``uris`` is a string.
+    """
+    if isinstance(uris, str):
+        raise ConfigError(f"uris= takes a list of URIs: uris=[{uris!r}]")
+    if not (tools or prompts or resources or uris):
+        raise ConfigError("listen() was asked for nothing; pass tools=True, prompts=True, resources=True or uris=[...]")
+    return t.SubscriptionFilter(
+        tools_list_changed=tools or None,
+        prompts_list_changed=prompts or None,
+        resources_list_changed=resources or None,
+        resource_subscriptions=list(uris) or None,
+    )
 
 
 class Listening:

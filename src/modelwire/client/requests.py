@@ -18,7 +18,7 @@ from modelwire.client.connect import ping_method
 from modelwire.client.contact import Contact
 from modelwire.client.conversation import Conversation
 from modelwire.client.hearing import Hearing
-from modelwire.client.listening import Listening
+from modelwire.client.listening import Listening, wanted_filter
 from modelwire.client.lists import all_pages
 from modelwire.client.values import arguments_json, prompt_arguments, reference, seconds, value_of
 from modelwire.errors import ConfigError, ConnectionLost, ProtocolViolation
@@ -346,18 +346,7 @@ class Requests:
         Raises:
             ConfigError: Nothing is asked for, or ``uris`` is a string.
         """
-        if isinstance(uris, str):
-            raise ConfigError(f"uris= takes a list of URIs: uris=[{uris!r}]")
-        if not (tools or prompts or resources or uris):
-            raise ConfigError(
-                "listen() was asked for nothing; pass tools=True, prompts=True, resources=True or uris=[...]"
-            )
-        wanted = t.SubscriptionFilter(
-            tools_list_changed=tools or None,
-            prompts_list_changed=prompts or None,
-            resources_list_changed=resources or None,
-            resource_subscriptions=list(uris) or None,
-        )
+        wanted = wanted_filter(tools=tools, prompts=prompts, resources=resources, uris=uris)
         patience = self.timeout if timeout is DEFAULT else seconds(timeout, "timeout")
         return Listening(self._conversation, self._hearing, wanted, patience)
 

@@ -1,7 +1,7 @@
 """What a client is pointed at, and how a stream to it is opened.
 
-A target is a command (a list), a Python file, the address of a socket, a `Server` in this process, a message stream, or
-a function that opens one. Nothing is sent here.
+A target is a command (a list), a Python file, the address of a socket, a `Server` in this process, a message stream, a
+function that opens one, or a server of a configuration file (see `modelwire.client.configs`). Nothing is sent here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from modelwire.client import configs
 from modelwire.errors import ConfigError, ConnectionFailed, ModelwireError
 from modelwire.log import log as _log
 from modelwire.rpc.message_stream import MessageStream
@@ -38,7 +39,7 @@ class Target:
 
     Args:
         target: A command, a ``.py`` file, ``tcp://host:port``, ``unix:///path``, a `Server`, a `MessageStream`, or a
-            function that opens one.
+            function that opens one; or a server of a configuration file.
         env: Environment variables for a command, beside a minimal environment.
         pass_env: Names of variables of this process to hand on.
         cwd: The folder that a command runs in.
@@ -63,6 +64,11 @@ class Target:
         observers: Sequence[Observer],
         heartbeat: float | None = None,
     ) -> None:
+        entry = configs.find(target)
+        self._where = None if entry is None else entry.where
+        if entry is not None:
+            _check_address(entry)
+            target, env, cwd = entry.target, {**entry.env, **(env or {})}, cwd or entry.cwd
         self._target = target
         self._env = env
         self._pass_env = pass_env
@@ -81,6 +87,8 @@ class Target:
         self.heartbeat = heartbeat
 
     def __str__(self) -> str:
+        if self._where is not None:
+            return self._where  # what was filled into its command may be secret
         if self.command is not None:
             return " ".join(self.command)
         if self._address is not None:
@@ -202,6 +210,19 @@ def _is_stream(value: Any) -> bool:
 
 
 _RUNNERS = {".js": "node", ".mjs": "node", ".cjs": "node", ".ts": "npx", ".sh": "sh", ".rb": "ruby"}
+
+
+def _check_address(entry: configs.Entry) -> None:
+    """Refuse an address without showing it: a secret may have been filled in."""
+    if entry.headers:
+        raise ConfigError(f"{entry.where}: headers are for HTTP, which this version does not speak")
+    if isinstance(entry.target, str):
+        try:
+            parse_address(entry.target)
+        except ConfigError:
+            raise ConfigError(
+                f'{entry.where}: "url" is no address that this version can open: tcp://HOST:PORT or unix:///PATH'
+            ) from None
 
 
 def _command(target: Any) -> list[str] | None:
