@@ -41,7 +41,8 @@ class Server(Registration):
         website_url: Where to read more.
         page_size: Items per page of a list; None sends each list whole.
         announce_lists: Also send changed lists as notifications ``tools/list``, ``resources/list`` and
-            ``notifications/root``, which some tutorials teach and no revision has. Handshake revisions only.
+            ``notifications/root``, which some tutorials teach and no revision has. Handshake revisions only. They
+            belong to no request, so what a function decides about (``enabled=``) is left out.
         declare: Features to declare although nothing is registered for them yet: "tools", "resources", "prompts",
             "completions". Those with something registered are declared anyway.
         extensions: Extensions supported, by identifier, with their settings (2026-07-28).
