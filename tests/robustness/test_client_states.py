@@ -415,7 +415,9 @@ class ClientMachine(RuleBasedStateMachine):
         assert self.client is not None
         assert self.stream.closed
         assert not self.client.connected
-        connection = self.client._contacts.here().connection
+        contact = self.client._contacts.current
+        assert contact is not None
+        connection = contact.connection
         assert (len(connection.pending), connection.calls, connection._callbacks) == (0, {}, set())
         self.client = self.revision = None
         self.gone = False

@@ -122,7 +122,10 @@ class Conversation:
         except RequestTimeout as late:
             raise contact.late(late) from None
         except ConnectionLost:
-            raise lost(contact.ended, f"the connection ended twice before {entry.method} was answered") from None
+            what = f"the connection ended twice before {entry.method} was answered"
+            # One that may not be repeated is here because it was not sent the first time.
+            may_have_run = "" if self._may_repeat(entry.method, params) else "; it may have run or not"
+            raise lost(contact.ended, what + may_have_run) from None
 
     async def notify(self, method: str, params: Any = None, *, timeout: float | None) -> None:
         """Send a notification.

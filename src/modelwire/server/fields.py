@@ -10,7 +10,7 @@ import dataclasses
 import inspect
 import typing
 from collections.abc import Callable
-from typing import Any, cast, get_args, get_origin
+from typing import Annotated, Any, cast, get_args, get_origin
 
 import msgspec
 
@@ -130,6 +130,10 @@ def unqualified(hint: Any) -> tuple[Any, bool | None]:
     """Return a field's type without ``Required`` and the like, and what they say: whether it must be there."""
     required: bool | None = None
     while (origin := get_origin(hint)) is not None:
+        if origin is Annotated:  # `Annotated[NotRequired[int], ...]` is written, too
+            base, *metadata = get_args(hint)
+            inner, inside = unqualified(base)
+            return (hint if inner is base else Annotated[(inner, *metadata)]), inside if required is None else required
         word = getattr(origin, "_name", None) or getattr(origin, "__name__", "")
         if word not in _QUALIFIERS and word not in _OPEN:
             break
