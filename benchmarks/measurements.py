@@ -159,6 +159,7 @@ REPORTED = (
     _server("call-depth-1", "tools/call", _ADD, tools.ADD, (2000, 200), bare=True, depth=1),
     _server("call-depth-64", "tools/call", _ADD, tools.ADD, (5000, 300), bare=True, depth=64),
     _server("call-2026", "tools/call in 2026-07-28", _ADD, tools.ADD, (5000, 200), revision=requests.PER_REQUEST),
+    _server("call-await", "tools/call of a function that waits", requests.ADD_AFTER_A_TURN, _KIT, (3000, 300)),
     _server("call-sync", "tools/call of a plain function", requests.ADD_IN_THREAD, _KIT, (1000, 200)),
     _server("echo-1k", "an echo of 1 KiB", requests.echoing(1 << 10), _KIT, (2000, 200)),
     _server("echo-64k", "an echo of 64 KiB", requests.echoing(1 << 16), _KIT, (160, 64)),

@@ -139,6 +139,7 @@ def echoing(size: int) -> Ask:
 
 
 ADD = adding("add")
+ADD_AFTER_A_TURN = adding("add_after_a_turn")
 ADD_IN_THREAD = adding("add_in_thread")
 REFUSED = call("refuse", lambda id_: {}, lambda id_, result: _refusal(result))
 PROGRESS = call("steps", lambda id_: {}, lambda id_, result: _says("done", result), notices=tools.STEPS)

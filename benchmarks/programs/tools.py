@@ -5,6 +5,7 @@ A server is told by its first argument which of them: `ADD`, `ADD_AMONG_200`, `M
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,12 @@ REFUSAL = "there is nothing to be done"
 
 async def add(a: int, b: int) -> int:
     """Add two numbers."""
+    return a + b
+
+
+async def add_after_a_turn(a: int, b: int) -> int:
+    """Add two numbers, once the event loop has turned."""
+    await asyncio.sleep(0)
     return a + b
 
 
@@ -61,5 +68,5 @@ def functions(chosen: str) -> list[Callable[..., Any]]:
         ADD: [add],
         ADD_AMONG_200: [add, *many(MANY_COUNT - 1)],
         MANY: many(MANY_COUNT),
-        KIT: [add, add_in_thread],
+        KIT: [add, add_after_a_turn, add_in_thread],
     }[chosen]

@@ -143,15 +143,15 @@ def encode_tool_result(
     """
     # Joined once: adding up a large text piece by piece copies it again and again.
     parts = [b'{"resultType":"complete","content":[' if revision.stamped_results else b'{"content":[']
-    if text is None:
+    if text is not None:
+        parts += (b'{"type":"text","text":', _write_text(text), b"}")
+    if value is None or not revision.structured:
         parts.append(b"]")
+    elif wrap and not revision.any_structured:
+        parts += (b'],"structuredContent":{"result":', value, _MARK)
+        return b"".join(parts)
     else:
-        parts += (b'{"type":"text","text":', _write_text(text), b"}]")
-    if value is not None and revision.structured:
-        if wrap and not revision.any_structured:
-            parts += (b',"structuredContent":{"result":', value, _MARK)
-            return b"".join(parts)
-        parts += (b',"structuredContent":', value)
+        parts += (b'],"structuredContent":', value)
     if revision.stamped_results and server_info is not None:
         parts += (_INFO, server_info, b"}}")
     else:

@@ -35,18 +35,27 @@ class Route:
         handle: Called with the `Call`. An async function, or with ``immediate`` a plain one.
         params: The type that the parameters are decoded into; None leaves them raw.
         immediate: Answer at once, in the order of arrival, without a task. For what never waits.
+        now: Called with the `Call`, says whether its handler never waits: returns a plain function that takes the call
+            and returns the JSON of its result, or None.
     """
 
-    __slots__ = ("_decode", "allowed", "handle", "immediate", "method", "params")
+    __slots__ = ("_decode", "allowed", "handle", "immediate", "method", "now", "params")
 
     def __init__(
-        self, method: Method, handle: Callable[[Call], Any], params: type[Any] | None, *, immediate: bool = False
+        self,
+        method: Method,
+        handle: Callable[[Call], Any],
+        params: type[Any] | None,
+        *,
+        immediate: bool = False,
+        now: Callable[[Call], Callable[[Call], bytes] | None] | None = None,
     ) -> None:
         self.method = method
         self.handle = handle
         self.params = params
         self._decode: Callable[[Raw], Any] = msgspec.json.Decoder(_OBJECT if params is None else params).decode
         self.immediate = immediate
+        self.now = now
         self.allowed = frozenset(r.name for r in REVISIONS if r.covers(method.since, method.until))
 
     def read(self, raw: Raw) -> Any:
@@ -110,6 +119,8 @@ class Dispatcher:
             if route is None:
                 raise RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method}")
             call = self._call(connection, request, route)
+            if route.now is not None:
+                call.now = route.now(call)
             return self._encoded(call, route.handle(call)) if route.immediate else call
         except Exception as error:
             # Without a call it is our own refusal; -32022 is right for who asked for a revision in _meta.
@@ -169,6 +180,14 @@ class Dispatcher:
                 raise
             # Not the peer and not the end of the connection: something inside was cancelled, and let it escape.
             frame = self._failure(call, RpcError(INTERNAL_ERROR, f"{call.method.name} was cancelled from inside"))
+        except BaseException as error:
+            frame = self._failure(call, error)
+        call.answered(frame)
+
+    def answer_now(self, call: Call, now: Callable[[Call], bytes]) -> None:
+        """Do as `answer` does with a call that has `Call.now`, at once."""
+        try:
+            frame = jsonrpc.encode_result(call.id, now(call))
         except BaseException as error:
             frame = self._failure(call, error)
         call.answered(frame)

@@ -57,6 +57,9 @@ class Link:
         self.connection.crowded = self._crowded
         self.connection.when_room = self._when_room
         self._answer = dispatcher.answer
+        self._answer_now = dispatcher.answer_now
+        self._soon: list[Call] | None = None
+        """What never waits, and is answered when this turn of the loop is over."""
         self.backlog = 0
         """Bytes that wait for the stream to take them."""
         self.stopping = False
@@ -105,14 +108,31 @@ class Link:
             self._keep(asyncio.create_task(self._answer_batch(answer)))
 
     def _start(self, call: Call) -> None:
-        """Start the task that answers a call. Each has its own: timeouts, scopes and registries go by the task."""
+        """Have a call answered once this turn is over, so that what came with it may still cancel it.
+
+        What may wait has a task of its own, since timeouts, scopes and registries go by the task; what never waits
+        needs none. They begin in the order in which they came.
+        """
         loop = self.connection.loop
-        if loop.get_task_factory() is None:
-            # What the loop would make, without the detour; a name that exists costs less than making one up.
-            call.task = asyncio.Task(self._answer(call), loop=loop, name=call.method.name)
-        else:
+        if loop.get_task_factory() is not None:
             call.task = loop.create_task(self._answer(call))
             call.task.set_name(call.method.name)
+        elif call.now is None:
+            self._soon = None
+            # What the loop would make, without the detour; a name that exists costs less than making one up.
+            call.task = asyncio.Task(self._answer(call), loop=loop, name=call.method.name)
+        elif self._soon is None:
+            self._soon = [call]
+            loop.call_soon(self._answer_soon, self._soon)
+        else:
+            self._soon.append(call)
+
+    def _answer_soon(self, calls: list[Call]) -> None:
+        if self._soon is calls:
+            self._soon = None
+        for call in calls:
+            if call.open and call.now is not None:
+                self._answer_now(call, call.now)
 
     async def _answer_batch(self, batch: BatchCall) -> None:
         """Send the array once each call is answered or cancelled; a handler that will not stop holds up nobody."""
@@ -219,6 +239,7 @@ class Link:
 
         Requests that last (`Call.lasting`) are not waited for; end them before.
         """
+        await asyncio.sleep(0)  # what never waits is answered meanwhile
         open_tasks = [
             call.task for call in self.connection.calls.values() if call.task is not None and not call.lasting
         ]

@@ -166,6 +166,10 @@ class Collection(Generic[T]):
             return guarded if guard is not None and guard.allows(call) else None
         return item
 
+    def open(self, key: str) -> T | None:
+        """Return the item if it is there for everybody, or None."""
+        return self._open.get(key)
+
     def visible(self, call: Call | None) -> dict[str, T]:
         """Return what is there for this request, in order; without a request, what is there for anybody."""
         return {key: item for key, _, item in self._shown(None if call is None else self._answers(call))}

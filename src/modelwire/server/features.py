@@ -137,7 +137,7 @@ class Features:
     def _routes(self) -> list[Route]:
         return [
             Route(METHODS["tools/list"], self.tools.registry.page, t.PaginatedRequestParams, immediate=True),
-            Route(METHODS["tools/call"], self.tools.call, t.CallToolRequestParams),
+            Route(METHODS["tools/call"], self.tools.call, t.CallToolRequestParams, now=self.tools.now),
             Route(METHODS["resources/list"], self.resources.fixed.page, t.PaginatedRequestParams, immediate=True),
             Route(
                 METHODS["resources/templates/list"],

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from modelwire.errors import ConfigError, SignatureError
+from modelwire.rpc.at_once import never_waits
 from modelwire.rpc.call import Call
 from modelwire.server.context import Context
 from modelwire.server.dependencies import Dependency, name_of
@@ -53,6 +54,11 @@ class Function:
     def direct(self) -> bool:
         """Whether a call is the function's own coroutine and nothing besides: no context, no time limit, no thread."""
         return self._direct and self._context is None and self.timeout is None
+
+    @property
+    def at_once(self) -> bool:
+        """Whether it is `direct`, and has nothing to wait for either."""
+        return self.direct and never_waits(self.function)
 
     def __call__(self, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
         """Call the function; await what this returns for its result. A generator's is the list of its items.

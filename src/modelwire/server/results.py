@@ -16,6 +16,8 @@ from modelwire.server.nodes import Misfit, Node
 from modelwire.server.plain import Plain
 from modelwire.server.plain_values import not_finite, plain_form
 
+_write = msgspec.json.Encoder(enc_hook=plain_form).encode
+
 
 class ResultError(ModelwireError):
     """A function returned something that its annotation does not allow, or that JSON cannot hold."""
@@ -45,7 +47,7 @@ class ResultCheck:
             ResultError: It contradicts the annotation, or holds NaN, an infinity, a lone surrogate or an object
                 that has no JSON form.
         """
-        if self._exact is not None and type(value) is self._exact:
+        if type(value) is self._exact:
             return self._written(value)
         if not isinstance(self._node, Plain):
             value = self._dumped(self._node, value)
@@ -70,7 +72,7 @@ class ResultCheck:
 
     def _written(self, value: Any) -> bytes:
         try:
-            return msgspec.json.encode(value, enc_hook=plain_form)
+            return _write(value)
         except UnicodeEncodeError:
             raise ResultError(
                 f"{self._name} returned text with a lone surrogate, which is no Unicode; "

@@ -51,13 +51,15 @@ class Signature:
         output_schema: JSON Schema of the result, or None where the result is only content.
         is_async: Calling the function gives an awaitable.
         is_generator: Calling it gives a generator (asynchronous when ``is_async``), whose items are the result's.
+        check_result: Returns a result as JSON, or raises `ResultError`; see `ResultCheck.encode`.
         context_parameter: The parameter that takes the context, to be passed by keyword; None without one.
         plan: What else fills parameters that are no arguments, and how it is made; None where nothing does.
         descriptions: What the docstring says of each parameter.
     """
 
-    __slots__ = ("_check", "_given", "_keywords", "_may_lack", "_plain", "_positional", "_values", "context_parameter",
-                 "descriptions", "input_schema", "is_async", "is_generator", "output_schema", "plan")  # fmt: skip
+    __slots__ = ("_given", "_keywords", "_may_lack", "_plain", "_positional", "_values", "check_result",
+                 "context_parameter", "descriptions", "input_schema", "is_async", "is_generator", "output_schema",
+                 "plan")  # fmt: skip
 
     def __init__(self, parts: _Parts, check: ResultCheck, output_schema: dict[str, Any] | None) -> None:
         self._values = parts.binder.values
@@ -66,7 +68,7 @@ class Signature:
         self._keywords = tuple(parts.keywords)
         self._may_lack = parts.may_lack
         self._plain = self._given is None and not self._keywords
-        self._check = check
+        self.check_result = check.encode
         self.input_schema = parts.schema
         self.output_schema = output_schema
         self.is_async = parts.is_async
@@ -102,14 +104,6 @@ class Signature:
             if kwargs[name] is ABSENT:
                 del kwargs[name]
         return args, kwargs
-
-    def check_result(self, value: Any) -> bytes:
-        """Return the result as JSON; a generator's is the list of its items.
-
-        Raises:
-            ResultError: It contradicts the annotation, or JSON cannot hold it.
-        """
-        return self._check.encode(value)
 
 
 def compile_signature(

@@ -18,6 +18,7 @@ from modelwire.log import log as _log
 from modelwire.protocol import structured, wire
 from modelwire.protocol.revisions import LATEST
 from modelwire.protocol.types import CallToolResult, InputRequiredResult, TextContent, Tool
+from modelwire.rpc.at_once import run_at_once
 from modelwire.rpc.call import Call
 from modelwire.server import contents
 from modelwire.server.arguments import not_an_object
@@ -46,9 +47,13 @@ class ToolEntry:
         run: Called with the call; returns, to be awaited, what the tool's function returned.
         finish: Turns that into a result, or into the JSON of one.
         max_result: The most bytes that a result may have; None for any number.
+        run_now: Runs the tool to its end and returns what it returned, where nothing in it waits; None otherwise.
+
+    Attributes:
+        now: Does as `call` does without waiting; None where the tool may wait.
     """
 
-    __slots__ = ("finish", "max_result", "run", "tool", "wraps")
+    __slots__ = ("finish", "max_result", "now", "run", "tool", "wraps")
 
     def __init__(
         self,
@@ -56,8 +61,10 @@ class ToolEntry:
         run: Callable[[Call], Awaitable[Any]],
         finish: Callable[[ToolEntry, Call, Any], Any],
         max_result: int | None,
+        run_now: Callable[[Call], Any] | None = None,
     ) -> None:
         self.tool = tool
+        self.now = None if run_now is None else self._calling_now(run_now)
         self.max_result = max_result
         self.run = run
         self.finish = finish
@@ -66,18 +73,29 @@ class ToolEntry:
     async def call(self, call: Call) -> bytes:
         """Run the tool and return its result as JSON; failures are results, too, and so is one that is too large."""
         try:
-            result = self.finish(self, call, await self.run(call))
-            answer = result if type(result) is bytes else self._encoded(call, result)
-        except asyncio.CancelledError as error:
-            if call.cancelled:
-                raise
-            answer = self._encoded(call, self._crashed("was cancelled from inside", error))
+            answer = self._finished(call, await self.run(call))
         except BaseException as error:
-            answer = self._encoded(call, self._failed(call, error))
-        if self.max_result is not None and len(answer) > self.max_result:
-            message = too_large(f"tool {self.tool.name!r}", len(answer), self.max_result)
-            return self._encoded(call, failure(ToolError(message)))
-        return answer
+            answer = self._failed(call, error)
+        return answer if self.max_result is None else self._bounded(call, answer, self.max_result)
+
+    def _calling_now(self, run_now: Callable[[Call], Any]) -> Callable[[Call], bytes]:
+        def call_now(call: Call) -> bytes:
+            try:
+                answer = self._finished(call, run_now(call))
+            except BaseException as error:
+                answer = self._failed(call, error)
+            return answer if self.max_result is None else self._bounded(call, answer, self.max_result)
+
+        return call_now
+
+    def _finished(self, call: Call, value: Any) -> bytes:
+        result = self.finish(self, call, value)
+        return result if type(result) is bytes else self._encoded(call, result)
+
+    def _bounded(self, call: Call, answer: bytes, max_result: int) -> bytes:
+        if len(answer) <= max_result:
+            return answer
+        return self._encoded(call, failure(ToolError(too_large(f"tool {self.tool.name!r}", len(answer), max_result))))
 
     def _encoded(self, call: Call, result: Any) -> bytes:
         revision = call.peer.revision
@@ -85,7 +103,14 @@ class ToolEntry:
             result = structured.wrap_result(result)
         return wire.encode_result(result, call.method, revision, call.connection.dispatcher.server_info)
 
-    def _failed(self, call: Call, error: BaseException) -> CallToolResult:
+    def _failed(self, call: Call, error: BaseException) -> bytes:
+        if isinstance(error, asyncio.CancelledError):
+            if call.cancelled:
+                raise error
+            return self._encoded(call, self._crashed("was cancelled from inside", error))
+        return self._encoded(call, self._failure(call, error))
+
+    def _failure(self, call: Call, error: BaseException) -> CallToolResult:
         if isinstance(error, ToolError):
             return failure(error)
         if isinstance(error, Expired):
@@ -161,7 +186,7 @@ class Tools:
                 return wire.encode_tool_result(value, None, call.peer.revision, identity)
             return CallToolResult(contents.blocks(value))
 
-        return ToolEntry(tool, _runner(function), finish, self._max_result)
+        return ToolEntry(tool, _runner(function), finish, self._max_result, _at_once(function))
 
     def from_handler(
         self, tool: Tool, handler: ToolHandler, timeout: float | None = None, pool: WorkerPool | None = None
@@ -199,6 +224,11 @@ class Tools:
         check = None if tool.output_schema is None else result_validator(tool.name, tool.output_schema)
         return ToolEntry(tool, run, finish, self._max_result)
 
+    def now(self, call: Call) -> Callable[[Call], bytes] | None:
+        """Return what answers ``tools/call`` without waiting, where the tool is one that never does."""
+        entry = self.registry.open(call.params.name)
+        return None if entry is None else entry.now
+
     def call(self, call: Call) -> Awaitable[Any]:
         """Answer ``tools/call``."""
         entry = self.registry.find(call.params.name, call)
@@ -222,6 +252,19 @@ def _runner(function: Function) -> Callable[[Call], Awaitable[Any]]:
         return target(*values(None if arguments is UNSET else arguments))
 
     return run_directly if function.direct and values is not None else run
+
+
+def _at_once(function: Function) -> Callable[[Call], Any] | None:
+    """Return what calls a function to its end, where it has nothing to wait for; None otherwise."""
+    values, target = function.signature.values, function.function
+    if values is None or not function.at_once:
+        return None
+
+    def now(call: Call) -> Any:
+        arguments = call.params.arguments
+        return run_at_once(target(*values(None if arguments is UNSET else arguments)), call.connection.loop)
+
+    return now
 
 
 def _also(encode: Callable[[Any], bytes], validate: Callable[[bytes], None]) -> Callable[[Any], bytes]:
