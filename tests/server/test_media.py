@@ -160,10 +160,6 @@ def tool_server() -> Server:
         return ["first", Image(PNG), {"n": 1}, Image(JPEG)]
 
     @server.tool
-    def plain() -> list:  # type: ignore[type-arg]
-        return ["first", [Image(PNG)], [[EmbeddedResource("x://y", "held")]]]
-
-    @server.tool
     async def sound(loud: bool = False) -> Audio | None:
         return Audio(WAV) if loud else None
 
@@ -218,19 +214,6 @@ async def test_tools_return_images_alone_and_in_mixed_lists(revision: str) -> No
         failed = await talk.result("tools/call", {"name": "broken"})
         assert failed["isError"] is True
         assert failed["content"][1] == IMAGE
-
-
-@every_revision
-async def test_a_list_of_unsaid_items_has_its_blocks_as_content_and_stays_structured(revision: str) -> None:
-    async with session_talk(tool_server(), revision) as talk:
-        result = await talk.result("tools/call", {"name": "plain"})
-        held = {"type": "resource", "resource": {"uri": "x://y", "text": "held", "mimeType": "text/plain"}}
-        assert result["content"] == [{"type": "text", "text": "first"}, IMAGE, held]
-        structured = result.get("structuredContent")
-        assert (structured is not None) is (revision >= "2025-06-18")
-        if structured is not None:
-            items = structured if isinstance(structured, list) else structured["result"]
-            assert items == ["first", [IMAGE], [[held]]]
 
 
 @every_revision

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import inspect
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from modelwire.protocol import types as t
@@ -33,11 +34,15 @@ _CONTENTS: tuple[type, ...] = (t.TextResourceContents, t.BlobResourceContents)
 _HELD = (*BLOCKS, *_CONTENTS)
 
 
-def blocks(value: Any) -> list[Any]:
+def blocks(value: Any, path: str = "result") -> list[Any]:
     """Return the content blocks for what a tool returned.
 
     None is no content, a string a text block, a block itself, resource contents an embedded resource. A list that holds
     a block, however deep in lists, is taken item by item; anything else is its JSON, in one text block.
+
+    Args:
+        value: What was returned.
+        path: What to call it in messages.
 
     Raises:
         WireError: The value cannot be written as JSON.
@@ -45,8 +50,9 @@ def blocks(value: Any) -> list[Any]:
     if value is None:
         return []
     if is_content_list(value):
-        return [block for item in value for block in ([_block(item)] if item is None else blocks(item))]
-    return [_block(value)]
+        places = ((f"{path}[{index}]", item) for index, item in enumerate(value))
+        return [block for place, item in places for block in ([_block(item)] if item is None else blocks(item, place))]
+    return [_block(value, path)]
 
 
 def is_content_list(value: Any) -> bool:
@@ -60,22 +66,69 @@ def is_content_list(value: Any) -> bool:
         return False  # it contains itself; writing it as JSON says so
 
 
-def _block(value: Any) -> Any:
+def _block(value: Any, path: str = "result") -> Any:
     if isinstance(value, BLOCKS):
         return value
     if isinstance(value, _CONTENTS):
         return t.EmbeddedResource(value)
     if isinstance(value, str):
         return t.TextContent(value)
-    return t.TextContent(_json(value))
+    return t.TextContent(_json(value, path))
 
 
-def _json(value: Any) -> str:
-    if inspect.isawaitable(value):
-        if inspect.iscoroutine(value):
-            value.close()  # nobody will await it
-        raise wire.WireError(f"a {type(value).__name__} was returned; did you forget to await it?")
-    return wire.encode(value, LATEST).decode()
+def _json(value: Any, path: str = "result") -> str:
+    if (waiting := unawaited(value)) is not None:
+        raise wire.WireError(f"{waiting} was returned; did you forget to await it?")
+    encoded = wire.encode(value, LATEST)
+    if (place := block_inside(value, encoded, path)) is not None:
+        raise wire.WireError(f"content stands inside an object, at {place}; {INSTEAD}")
+    return encoded.decode()
+
+
+def unawaited(value: Any) -> str | None:
+    """Say what a value is that somebody forgot to await, which nobody will any more; None for any other."""
+    if not inspect.isawaitable(value):
+        return None
+    if inspect.iscoroutine(value):
+        value.close()
+    return f"a {type(value).__name__}"
+
+
+INSTEAD = "return a list, such as [Image(...), {...}], or one block alone"
+"""What to do about blocks inside an object, which would be sent as JSON."""
+_MAY_HOLD = re.compile(rb'"type":"(?:text|image|audio|resource|resource_link)"')
+
+
+def block_inside(value: Any, encoded: bytes, path: str = "result") -> str | None:
+    """Return where a content block stands in a value that is to be JSON; None without any.
+
+    Args:
+        value: The value.
+        encoded: Its JSON, which is quick to look through.
+        path: What to call it.
+    """
+    if b'"type":"' not in encoded or _MAY_HOLD.search(encoded) is None:
+        return None
+    return next(_places(value, path), None)
+
+
+def _places(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, BLOCKS):
+        yield path
+    elif isinstance(value, dict):
+        for name, item in cast("dict[Any, Any]", value).items():
+            yield from _places(item, f"{path}.{str(name)[:60]}")
+    elif isinstance(value, list | tuple | set | frozenset):
+        for index, item in enumerate(cast("Iterable[Any]", value)):
+            yield from _places(item, f"{path}[{index}]")
+    elif not isinstance(value, type):
+        slots = [slot for cls in type(value).__mro__ for slot in _names(getattr(cls, "__slots__", ()))]
+        for name in (*getattr(value, "__dict__", ()), *slots):
+            yield from _places(getattr(value, name, None), f"{path}.{name}")
+
+
+def _names(slots: Any) -> Iterable[str]:
+    return (slots,) if isinstance(slots, str) else slots
 
 
 def resource_contents(value: Any, uri: str, mime_type: str | None) -> list[Any]:

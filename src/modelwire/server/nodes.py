@@ -90,7 +90,8 @@ class Node:
 
     def foreign(self, value: Any, path: str) -> NoReturn:
         """Refuse a Python value that is of another type."""
-        raise Misfit([f"{path}: expected {self.expected()}, got a value of type {type(value).__name__}"])
+        got = "None" if value is None else f"a value of type {type(value).__name__}"
+        raise Misfit([f"{path}: expected {self.expected()}, got {got}"])
 
 
 class Choice(Node):

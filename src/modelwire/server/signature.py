@@ -19,9 +19,11 @@ import msgspec
 from modelwire.errors import SignatureError
 from modelwire.rules.param_headers import KEYWORD
 from modelwire.server import docstrings
-from modelwire.server.annotations import Scope, is_typed_dict, is_union, unwrap, without_annotated, without_markers
+from modelwire.server.annotations import Scope, is_typed_dict, is_union, unwrap, without_markers
 from modelwire.server.arguments import MISSING, Argument, ArgumentErrors, binder
 from modelwire.server.constraints import Rules, beside, is_field
+from modelwire.server.content_nodes import content_node, mentioned_inside, only_content, unsaid_list
+from modelwire.server.contents import INSTEAD
 from modelwire.server.converters import Unsupported, converter
 from modelwire.server.converters import mirrored as mirrored_converter
 from modelwire.server.defaults import problems
@@ -32,14 +34,13 @@ from modelwire.server.given_schema import GivenBinder
 from modelwire.server.headers import with_headers
 from modelwire.server.nodes import Node
 from modelwire.server.plain import Plain
-from modelwire.server.results import ResultCheck, ResultError
+from modelwire.server.results import ContentCheck, ResultCheck, ResultError
 from modelwire.server.schemas import input_schema, result_schema
 
 __all__ = ["ArgumentErrors", "ResultError", "Signature", "compile_signature", "description", "tool_name"]
 
 ABSENT: Any = msgspec.UNSET
 """Stands for a member of ``**kwargs`` that was left out."""
-_MEANT_AS_CONTENT: Any = object()
 _STREAMS = (abc.Iterator, abc.Iterable, abc.Generator, abc.AsyncIterator, abc.AsyncIterable, abc.AsyncGenerator)
 
 
@@ -49,6 +50,8 @@ class Signature:
     Attributes:
         input_schema: JSON Schema of the arguments object.
         output_schema: JSON Schema of the result, or None where the result is only content.
+        content: What holds the result against its annotation where it is only content; None where it is not.
+        unsaid_list: The result is a list of which nothing more is said: content where a block is in it.
         is_async: Calling the function gives an awaitable.
         is_generator: Calling it gives a generator (asynchronous when ``is_async``), whose items are the result's.
         check_result: Returns a result as JSON, or raises `ResultError`; see `ResultCheck.encode`.
@@ -57,11 +60,19 @@ class Signature:
         descriptions: What the docstring says of each parameter.
     """
 
-    __slots__ = ("_given", "_keywords", "_may_lack", "_plain", "_positional", "_values", "check_result",
+    __slots__ = ("_given", "_keywords", "_may_lack", "_plain", "_positional", "_values", "check_result", "content",
                  "context_parameter", "descriptions", "input_schema", "is_async", "is_generator", "output_schema",
-                 "plan")  # fmt: skip
+                 "plan", "unsaid_list")  # fmt: skip
 
-    def __init__(self, parts: _Parts, check: ResultCheck, output_schema: dict[str, Any] | None) -> None:
+    def __init__(
+        self,
+        parts: _Parts,
+        check: ResultCheck,
+        output_schema: dict[str, Any] | None,
+        content: ContentCheck | None = None,
+        *,
+        unsaid_list: bool = False,
+    ) -> None:
         self._values = parts.binder.values
         self._given = parts.given
         self._positional = len(parts.positional)
@@ -71,6 +82,8 @@ class Signature:
         self.check_result = check.encode
         self.input_schema = parts.schema
         self.output_schema = output_schema
+        self.content = content
+        self.unsaid_list = unsaid_list
         self.is_async = parts.is_async
         self.is_generator = parts.is_generator
         self.context_parameter = parts.injection.context
@@ -137,14 +150,22 @@ def compile_signature(
     """
     parts = _Parts(function, name, Injection(name, context_type, shared), input_schema, scope or Scope(function))
     annotation = _returned(parts)
-    kind = _MEANT_AS_CONTENT
-    if structured is not False and (structured or not _only_content(annotation, content_types)):
-        kind = _result_kind(parts, annotation)
+    unsaid = structured is None and unsaid_list(annotation)
+    if structured is False or not (structured or not only_content(annotation, content_types)):
+        _refuse_undefined(parts)
+        content = ContentCheck(name, lambda: content_node(annotation, content_types, parts.scope))
+        return Signature(parts, ResultCheck(name, Plain(Any)), None, content)
+    kind = _result_kind(parts, annotation, content_types)
+    _refuse_undefined(parts)
+    schema = result_schema(kind)
+    declared = any(cls.__name__ in schema.get("$defs", ()) for cls in content_types)
+    check = ResultCheck(name, kind, blocks=declared)
+    return Signature(parts, check, None if unsaid else schema, unsaid_list=unsaid)
+
+
+def _refuse_undefined(parts: _Parts) -> None:
     if parts.undefined:
         raise parts.undefined[0]
-    if kind is _MEANT_AS_CONTENT:
-        return Signature(parts, ResultCheck(name, Plain(Any)), None)
-    return Signature(parts, ResultCheck(name, kind), result_schema(kind))
 
 
 def waits_for_a_name(error: BaseException) -> bool:
@@ -370,12 +391,14 @@ class _Parts:
             return Any
 
 
-def _result_kind(parts: _Parts, annotation: Any) -> Any:
+def _result_kind(parts: _Parts, annotation: Any, content_types: tuple[type, ...]) -> Any:
     if annotation is Any and not parts.undefined:
         raise SignatureError(f"{parts.name}: structured=True needs an annotation of the result")
     try:
         return converter(annotation, parts.scope)
     except (Unsupported, NameError) as error:
+        if mentioned_inside(annotation, content_types):
+            raise SignatureError(f"{parts.name}: its result has content inside an object; {INSTEAD}") from None
         hint = "Pass structured=False to send it as text"
         parts.put_off(f"{parts.name}: its result cannot be checked: {error}. {hint}", error)
         return Any
@@ -433,24 +456,6 @@ def _returned(parts: _Parts) -> Any:
     if parts.is_generator:
         return list[args[0]] if origin in _STREAMS and args and args[0] is not Any else Any
     return Any if annotation is object else annotation
-
-
-def _only_content(annotation: Any, content_types: tuple[type, ...]) -> bool:
-    """Whether results of this type are content for the model, with nothing to put in ``structuredContent``."""
-    plain = without_annotated(annotation)
-    if plain in (str, None, type(None), Any) or getattr(plain, "__name__", "") in ("NoReturn", "Never"):
-        return True
-    return _is_content(plain, content_types)
-
-
-def _is_content(annotation: Any, content_types: tuple[type, ...]) -> bool:
-    plain = without_annotated(annotation)
-    if isinstance(plain, type) and get_origin(plain) is None:
-        return issubclass(plain, content_types)
-    # What may be content beside something else is content as well: no schema describes blocks.
-    lists = (list, tuple, abc.Sequence, abc.Iterable)
-    members = get_args(plain) if is_union(plain) or get_origin(plain) in lists else ()
-    return any(_is_content(member, content_types) for member in members)
 
 
 def _docstring(function: Callable[..., Any]) -> docstrings.Docstring:
