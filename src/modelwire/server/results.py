@@ -6,8 +6,6 @@ does not is this side's error and never reaches the client as a result.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -106,21 +104,16 @@ class ContentCheck:
 
     Args:
         name: The function, for messages.
-        make: Compiles the annotation, when it is first needed; None stands for one that allows everything.
+        node: The annotation, compiled; None where it allows everything.
     """
 
-    def __init__(self, name: str, make: Callable[[], Node | None]) -> None:
+    __slots__ = ("_name", "_node", "takes_any_text")
+
+    def __init__(self, name: str, node: Node | None) -> None:
         self._name = name
-        self._make = make
-
-    @functools.cached_property
-    def _node(self) -> Node | None:
-        return self._make()
-
-    @functools.cached_property
-    def takes_any_text(self) -> bool:
+        self._node = node
+        self.takes_any_text = node is None or takes_any_text(node)
         """Whether text needs no check."""
-        return self._node is None or takes_any_text(self._node)
 
     def check(self, value: Any) -> None:
         """Pass over a value that the annotation allows.

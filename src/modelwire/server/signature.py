@@ -127,6 +127,7 @@ def compile_signature(
     shared: Sequence[Any] = (),
     structured: bool | None = None,
     content_types: tuple[type, ...] = (),
+    check_content: bool = True,
     input_schema: dict[str, Any] | None = None,
     scope: Scope | None = None,
 ) -> Signature:
@@ -139,6 +140,7 @@ def compile_signature(
         shared: The types whose parameters take what the lifespan yields, and are no arguments.
         structured: False for no output schema, True to have one even for text, None to decide by the annotation.
         content_types: Classes that are content already, so that a result of them has no output schema.
+        check_content: Hold a result that is only content against the annotation, too.
         input_schema: JSON Schema of the arguments, given by hand. They are validated by it first; parameters then get
             the members of their names, converted by their types, and ``**kwargs`` the others as they are.
         scope: The names that its annotations may use, where they were looked up before.
@@ -153,7 +155,7 @@ def compile_signature(
     unsaid = structured is None and unsaid_list(annotation)
     if structured is False or not (structured or not only_content(annotation, content_types)):
         _refuse_undefined(parts)
-        content = ContentCheck(name, lambda: content_node(annotation, content_types, parts.scope))
+        content = ContentCheck(name, content_node(annotation, content_types, parts.scope)) if check_content else None
         return Signature(parts, ResultCheck(name, Plain(Any)), None, content)
     kind = _result_kind(parts, annotation, content_types)
     _refuse_undefined(parts)
