@@ -54,7 +54,7 @@ def read(family: str, path: Any, mime_type: str | None) -> tuple[bytes, str]:
         ConfigError: It is no file of the family.
         OSError: It cannot be read.
     """
-    if not isinstance(path, str | os.PathLike):
+    if not (isinstance(path, str) or hasattr(path, "__fspath__")):
         raise ConfigError(f"{_maker(family)}.from_path(...) takes a path, not {path!r:.60}")
     file = Path(path)
     data = file.read_bytes()
