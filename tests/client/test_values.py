@@ -175,6 +175,7 @@ def test_arguments_are_written_as_json() -> None:
 def test_prompt_arguments_are_strings() -> None:
     assert prompt_arguments(None) is None
     assert prompt_arguments({"s": "5", "n": 5}) == {"s": "5", "n": "5"}
+    assert prompt_arguments({"s": "5", "left out": None, "inside": [None]}) == {"s": "5", "inside": "[null]"}
     assert prompt_arguments({"c": Colour.RED, "d": datetime.date(2026, 1, 2)}) == {"c": "red", "d": "2026-01-02"}
     with pytest.raises(ConfigError, match="cannot be sent"):
         prompt_arguments({"x": object()})

@@ -161,7 +161,8 @@ def arguments_json(arguments: Mapping[str, Any] | None) -> bytes | None:
 def prompt_arguments(arguments: Mapping[str, Any] | None) -> dict[str, str] | None:
     """Return a prompt's arguments as strings, which is all that the wire has for them: JSON for what is no string.
 
-    What JSON writes as a string (a date, a member of an enum) is that string, without quotes.
+    What JSON writes as a string (a date, a member of an enum) is that string, without quotes. None is left out: no
+    string says so.
 
     Raises:
         ConfigError: They are no mapping, or one cannot be written as JSON.
@@ -170,7 +171,11 @@ def prompt_arguments(arguments: Mapping[str, Any] | None) -> dict[str, str] | No
         return None
     _check_mapping(arguments)
     try:
-        return {name: value if type(value) is str else _as_text(value) for name, value in arguments.items()}
+        return {
+            name: value if type(value) is str else _as_text(value)
+            for name, value in arguments.items()
+            if value is not None
+        }
     except wire.WireError as error:
         raise ConfigError(f"the arguments cannot be sent: {error}") from None
 
