@@ -107,7 +107,7 @@ def test_other_schemas_are_taken(schema: dict[str, Any]) -> None:
         ({"const": 1}, 2, ["a: expected 1, got the number 2"]),
         ({"minimum": 3}, 2, ["a: expected a number >= 3, got the number 2"]),
         ({"exclusiveMaximum": 3}, 3, ["a: expected a number < 3, got the number 3"]),
-        ({"multipleOf": 5}, 3, ["a: expected a multiple of 5, got the number 3"]),
+        ({"multipleOf": 5}, 3, ["a: expected a number that is a multiple of 5, got the number 3"]),
         ({"minLength": 3}, "ab", ['a: expected text of at least 3 characters, got "ab"']),
         ({"pattern": "^a"}, "b", ['a: expected text that matches ^a, got "b"']),
         ({"maxItems": 1}, [1, 2], ["a: expected a list of at most 1 items, got a list of 2 items"]),

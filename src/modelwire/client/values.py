@@ -126,7 +126,7 @@ _SIMPLE = (int, float, str, bool, list, dict)
 def _decoded(encoded: bytes, returns: Any, path: str) -> Any:
     if returns in _SIMPLE:
         with contextlib.suppress(*_MISFITS):
-            return msgspec.json.decode(encoded, type=returns)
+            return msgspec.json.Decoder(returns).decode(encoded)
     try:
         return _reader(returns)(encoded, path)
     except _MISFITS as error:

@@ -243,8 +243,9 @@ class Checked(Node):
     def expected(self) -> str:
         unit = "items" if "array" in self.wanted else "members" if "object" in self.wanted else "characters"
         sizes = [f"{check.words.removeprefix('of ')} {unit}" for check in self._checks if check.kind == "size"]
-        others = [check.words for check in self._checks if check.kind != "size"]
-        words = [" and ".join(others), *([f"of {' and '.join(sizes)}"] if sizes else [])]
+        bounds = [check.words for check in self._checks if check.kind == "number"]
+        others = [check.words for check in self._checks if check.kind not in ("number", "size")]
+        words = [" and ".join(bounds), *([f"of {' and '.join(sizes)}"] if sizes else []), " and ".join(others)]
         return " ".join([self._inner.expected(), *filter(None, words)])
 
     def shape(self) -> Any:
