@@ -126,7 +126,8 @@ _SIMPLE = (int, float, str, bool, list, dict)
 def _decoded(encoded: bytes, returns: Any, path: str) -> Any:
     if returns in _SIMPLE:
         with contextlib.suppress(*_MISFITS):
-            return msgspec.json.Decoder(returns).decode(encoded)
+            decode: Callable[[bytes], Any] = msgspec.json.Decoder(returns).decode
+            return decode(encoded)
     try:
         return _reader(returns)(encoded, path)
     except _MISFITS as error:

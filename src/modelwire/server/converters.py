@@ -8,6 +8,7 @@ types go to pydantic; classes with fields, unions and containers are taken apart
 from __future__ import annotations
 
 import collections
+import contextlib
 import enum
 import functools
 import inspect
@@ -299,7 +300,7 @@ class _Builder:
         node = self._made[key] = make(cls, name, key, tag=found.tag, closed=closed)
         for field in found.fields:
             try:
-                field.node = self.build(field.hint)
+                field.node = self._limited_by_class(self.build(field.hint), field.limits)
                 field.source = field.node if field.given is field.hint else self.build(field.given)
                 if field.header:
                     field.source = self.limited(field.source, safe_limits(field.given))
@@ -309,6 +310,29 @@ class _Builder:
             node.others = self.build(found.others)
         node.fields = found.fields
         return node
+
+    def _limited_by_class(self, node: Node, limits: list[Rules]) -> Node:
+        """Add what can be shown of limits that a class enforces by itself."""
+        for rules in limits:
+            with contextlib.suppress(Unsupported):
+                node = self._with_rules(node, rules) if rules.options is None else self._among(node, rules.options)
+        return node
+
+    def _among(self, node: Node, options: list[Any]) -> Node:
+        if isinstance(node, Union):
+            return self._joined(
+                [member if _is_none(member) else self._among(member, options) for member in node.members]
+            )
+        if isinstance(node, Plain) and node.parts is not None:
+            return self._among(node.parts, options)
+        kind = node.annotation if isinstance(node, Plain) else None
+        if kind not in (str, int) or not options or any(type(option) is not kind for option in options):
+            raise Unsupported(f"{options!r} are no choices of {node.expected()}")
+        return Choice([(option, option) for option in options])
+
+
+def _is_none(node: Node) -> bool:
+    return isinstance(node, Plain) and node.annotation in (None, type(None))
 
 
 def _checked(node: Node, whole: Node, rules: Rules) -> Node:
