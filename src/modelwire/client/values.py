@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -125,8 +125,8 @@ _SIMPLE = (int, float, str, bool, list, dict)
 
 def _decoded(encoded: bytes, returns: Any, path: str) -> Any:
     if returns in _SIMPLE:
+        decode = cast("Callable[[bytes], Any]", msgspec.json.Decoder(returns).decode)
         with contextlib.suppress(*_MISFITS):
-            decode: Callable[[bytes], Any] = msgspec.json.Decoder(returns).decode
             return decode(encoded)
     try:
         return _reader(returns)(encoded, path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from modelwire.server.constraints import Rules
 
@@ -28,7 +28,7 @@ def narrowed(hint: Any, validator: Any) -> Any:
     for one, optional in _each(validator, False):
         if type(one).__name__ == "_InstanceOfValidator":
             given: Any = one.type
-            classes: tuple[Any, ...] = given if isinstance(given, tuple) else (given,)
+            classes = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
             return typing.Union[(*classes, type(None)) if optional else classes]  # noqa: UP007 - known at run time
     return hint
 

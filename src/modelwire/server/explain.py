@@ -105,8 +105,9 @@ def limits(values: Callable[[str], Any], unit: str) -> str:
         unit: What sizes are counted in.
     """
     found = [text.format(value) for name, text in _BOUNDS if (value := values(name)) is not None]
-    sizes = (("min_length", f"at least {{}} {unit}"), ("max_length", f"at most {{}} {unit}"))
-    sized = [text.format(value) for name, text in sizes if (value := values(name)) is not None]
+    least, most = values("min_length"), values("max_length")
+    sized = [] if least is None or least == most else [f"at least {least} {unit}"]
+    sized += [] if most is None else [f"{'exactly' if least == most else 'at most'} {most} {unit}"]
     pattern = values("pattern")
     clauses = [" and ".join(found)] if found else []
     clauses += ["of " + " and ".join(sized)] if sized else []

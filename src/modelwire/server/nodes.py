@@ -47,6 +47,9 @@ class Node:
     tag: tuple[str, Any] | None = None
     """The member that tells its objects from those of other classes, and its value."""
 
+    is_set: bool = False
+    """It holds each item once, however often that comes."""
+
     @property
     def wanted(self) -> frozenset[str]:
         """The kinds of JSON value that text may stand for here."""
@@ -242,6 +245,7 @@ class Checked(Node):
 
     def expected(self) -> str:
         unit = "items" if "array" in self.wanted else "members" if "object" in self.wanted else "characters"
+        unit = f"different {unit}" if self._inner.is_set else unit
         sizes = [f"{check.words.removeprefix('of ')} {unit}" for check in self._checks if check.kind == "size"]
         bounds = [check.words for check in self._checks if check.kind == "number"]
         others = [check.words for check in self._checks if check.kind not in ("number", "size")]
