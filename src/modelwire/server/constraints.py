@@ -60,7 +60,16 @@ class Rules:
     foreign: bool = False
 
     def limit(self, name: str, value: Any) -> None:
-        """Add a limit; a second one of the same name does not replace the first."""
+        """Add a limit; a second one of the same name does not replace the first.
+
+        Raises:
+            Unsupported: It is no regular expression where it must be one.
+        """
+        if name == "pattern":
+            try:
+                re.compile(value)
+            except re.error as error:
+                raise Unsupported(f"the pattern {value!r} is no regular expression: {error}") from None
         if self.limits.setdefault(name, value) != value:
             self.more.append((name, value))
 

@@ -35,6 +35,7 @@ from modelwire.server.objects import Fields, Positions
 from modelwire.server.plain import Plain
 from modelwire.server.pydantic_types import Pydantic
 from modelwire.server.unions import Union
+from modelwire.server.unsupported import no_form, no_key, no_limit
 
 __all__ = ["Unsupported", "converter", "mirrored"]
 
@@ -110,12 +111,11 @@ class _Builder:
             annotation = self._resolved(annotation)
         if is_simple(annotation):
             return Plain(annotation)
-        reason = None if self._sure else refusal(annotation)
-        if reason is not None:
-            return self._taken_apart(annotation, reason)
+        if not self._sure and refusal(annotation) is not None:
+            return self._taken_apart(annotation)
         outer, self._sure = self._sure, True
         try:
-            parts = self._taken_apart(annotation, "")
+            parts = self._taken_apart(annotation)
         finally:
             self._sure = outer
         return parts if isinstance(parts, Plain) else self._plain(annotation, parts)
@@ -127,7 +127,7 @@ class _Builder:
         """Add limits to a node."""
         return self._with_rules(node, Rules(limits=dict(limits)))
 
-    def _taken_apart(self, annotation: Any, reason: str) -> Node:
+    def _taken_apart(self, annotation: Any) -> Node:
         origin, args = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
             return self._annotated(annotation, args[0], args[1:])
@@ -140,14 +140,15 @@ class _Builder:
         for name in ("__supertype__", "__value__"):
             if hasattr(origin or annotation, name):
                 return self._named(annotation, origin or annotation, args, name)
-        return self._class(annotation, origin or annotation, args, reason)
+        return self._class(annotation, origin or annotation, args)
 
     def _resolved(self, name: str | ForwardRef, module: Mapping[str, Any] | None = None) -> Any:
         text = name if isinstance(name, str) else name.__forward_arg__
         try:
             return eval(text, {**self._names, **(module or {})})
         except Exception as error:
-            raise Unsupported(f"{text!r} cannot be evaluated: {error}") from error
+            why = "it is no expression" if isinstance(error, SyntaxError) else error
+            raise Unsupported(f"{text!r} cannot be evaluated: {why}") from error
 
     def _annotated(self, annotation: Any, base: Any, metadata: tuple[Any, ...]) -> Node:
         for item in metadata:
@@ -155,6 +156,9 @@ class _Builder:
                 raise Unsupported(misplaced(item))
         rules = read(metadata)
         if rules.foreign or is_pydantic(base):
+            if hasattr(base, "model_fields") and not hasattr(base, "__len__"):  # pydantic would fail at each call
+                for name in rules.limits:
+                    raise no_limit(name, base)
             return Pydantic(annotation, self._names, closed=self._closed)
         return self._with_rules(self.build(base), rules)
 
@@ -231,13 +235,13 @@ class _Builder:
         alias.stands_for(target)
         return alias
 
-    def _class(self, annotation: Any, cls: Any, args: tuple[Any, ...], reason: str) -> Node:
+    def _class(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> Node:
         for known, make in self._makers(annotation, cls, args):
             if known:
                 return make()
         if self._sure:
             return Plain(annotation)
-        raise Unsupported(reason)
+        raise no_form(annotation)
 
     def _makers(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> list[tuple[Any, Callable[[], Node]]]:
         a_class = isinstance(cls, type)
@@ -281,12 +285,11 @@ class _Builder:
         """What reads the names of an object; None where any name will do."""
         if key in (str, Any):
             return None
-        reason = None if self._sure else refusal(dict[key, Any])
-        if reason is None:
+        if self._sure or refusal(dict[key, Any]) is None:
             return PlainKey(key, self.build(key))
         own = self.build(key)
         if isinstance(own, Plain) or own.wanted:
-            raise Unsupported(reason)
+            raise no_key(key)
         return own
 
     def _fields(self, cls: Any, args: tuple[Any, ...]) -> Node:
@@ -305,7 +308,7 @@ class _Builder:
                 if field.header:
                     field.source = self.limited(field.source, safe_limits(field.given))
             except Unsupported as error:
-                raise Unsupported(f"{cls.__name__}.{field.name}: {error}") from error
+                raise type(error)(f"{cls.__name__}.{field.name}: {error}") from error
         if found.others is not MISSING:
             node.others = self.build(found.others)
         node.fields = found.fields

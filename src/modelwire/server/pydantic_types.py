@@ -23,6 +23,7 @@ from modelwire.server.json_values import depth, is_list, is_object
 from modelwire.server.nodes import Misfit, Node
 from modelwire.server.pydantic_schemas import closing
 from modelwire.server.unknown_members import UnknownMembers
+from modelwire.server.unsupported import of_pydantic
 
 _EXPLAINED_DEPTH = 12
 """How deep a value may be for its faults to be listed, which may take twice as long with each level."""
@@ -60,7 +61,7 @@ class Pydantic(Node):
                 self._adapter, self._output = compiled.adapter, compiled.written
                 self._input = compiled.taken(closed)
         except Exception as error:
-            raise Unsupported(f"pydantic cannot take it: {_first_line(error)}") from error
+            raise of_pydantic(annotation, error) from error
         self._closed = closed
         self._error: Any = pydantic.ValidationError
         self._validators: dict[bool, Any] = {}
@@ -322,7 +323,3 @@ def _located(path: str, value: Any, steps: tuple[Any, ...]) -> tuple[str, Any]:
         elif is_list(value) and isinstance(step, int) and step < len(value):
             path, value = f"{path}[{step}]", value[step]
     return path, value
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

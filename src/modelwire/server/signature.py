@@ -36,11 +36,14 @@ from modelwire.server.nodes import Node
 from modelwire.server.plain import Plain
 from modelwire.server.results import ContentCheck, ResultCheck, ResultError
 from modelwire.server.schemas import input_schema, result_schema
+from modelwire.server.unsupported import NoForm
 
 __all__ = ["ArgumentErrors", "ResultError", "Signature", "compile_signature", "description", "tool_name"]
 
 ABSENT: Any = msgspec.UNSET
 """Stands for a member of ``**kwargs`` that was left out."""
+_FORMS = "a dataclass, a TypedDict or a model"
+"""What to write instead of a class that says nothing of its members."""
 _STREAMS = (abc.Iterator, abc.Iterable, abc.Generator, abc.AsyncIterator, abc.AsyncIterable, abc.AsyncGenerator)
 
 
@@ -182,8 +185,10 @@ def tool_name(function: Callable[..., Any]) -> str:
     """Return the name that a function has by itself; for a callable object that of its class.
 
     Raises:
-        SignatureError: It is a lambda.
+        SignatureError: It is a lambda, or no function at all.
     """
+    if not callable(function):
+        raise SignatureError(f"{function!r:.60} is no function")
     inner: Any = function
     while isinstance(inner, functools.partial):
         inner = inner.func
@@ -286,7 +291,9 @@ class _Parts:
         try:
             self._signature = inspect.signature(_described(self.function))
         except (TypeError, ValueError, NameError) as error:
-            raise SignatureError(f"{self.name}: its parameters cannot be read: {error}") from error
+            why = "Python does not say which they are; register a function that calls it"
+            why = why if callable(self.function) else f"{self.function!r:.60} is no function"
+            raise SignatureError(f"{self.name}: its parameters cannot be read: {why}") from error
         _refuse_unbound(self.name, self.function, list(self._signature.parameters))
         partial = isinstance(self.function, functools.partial)
         bound: set[str] = set(self.function.keywords) if partial else set()
@@ -331,7 +338,8 @@ class _Parts:
             # A schema given by hand says by itself what an object may have.
             node = self._node(without_markers(annotation), mirrored=rules.header is not None)
         except (Unsupported, NameError) as error:
-            self.put_off(f"{self.name}: {where}: {error}", error)
+            instead = f"; use {_FORMS}, or Depends(...) for what the server makes" if isinstance(error, NoForm) else ""
+            self.put_off(f"{self.name}: {where}: {error}{instead}", error)
             annotation, rules, node = Any, Rules(), Plain(Any)
         self._hints[name], self._rules[name], self._types[name] = annotation, rules, node
         into.append(name)
@@ -385,11 +393,9 @@ class _Parts:
         try:
             return self.scope.evaluate(annotation)
         except Exception as error:
-            self.put_off(
-                f"{self.name}: the annotation of {where} cannot be evaluated: {error}; "
-                "define or import its names at module level, outside `if TYPE_CHECKING`",
-                error,
-            )
+            why = f"{error}; define or import its names at module level, outside `if TYPE_CHECKING`"
+            why = f"{annotation!r:.60} is no expression" if isinstance(error, SyntaxError) else why
+            self.put_off(f"{self.name}: the annotation of {where} cannot be evaluated: {why}", error)
             return Any
 
 
@@ -401,8 +407,9 @@ def _result_kind(parts: _Parts, annotation: Any, content_types: tuple[type, ...]
     except (Unsupported, NameError) as error:
         if mentioned_inside(annotation, content_types):
             raise SignatureError(f"{parts.name}: its result has content inside an object; {INSTEAD}") from None
-        hint = "Pass structured=False to send it as text"
-        parts.put_off(f"{parts.name}: its result cannot be checked: {error}. {hint}", error)
+        instead = f"return {_FORMS}, or " if isinstance(error, NoForm) else ""
+        hint = f"{instead}pass structured=False to send it as text"
+        parts.put_off(f"{parts.name}: its result cannot be checked: {error}; {hint}", error)
         return Any
 
 
