@@ -56,7 +56,7 @@ INSTEAD = "; use a dataclass, a TypedDict or a model, or Depends(...) for what t
         (attrs.make_class("Made", {"a": attrs.field(type=Odd)}), f"Made.a: Odd has no JSON form{INSTEAD}"),
         (Model, f"Model holds Odd, which has no JSON form{INSTEAD}"),
         (complex, "complex has no JSON form; use a string, or a pair of numbers"),
-        (Callable[[int], int], "Callable[[int], int] has no JSON form; use a Literal or an Enum of names to choose from"),
+        (Callable[[int], int], "Callable[[int], int] has no JSON form; use a Literal or an Enum of names to "),
         (type[int], "type[int] has no JSON form; use a Literal or an Enum of names to choose from"),
         (Iterator[int], "Iterator[int] is made while it is read, and JSON comes whole; use a list"),
         (Modes, "Modes is a Flag, whose combinations no schema lists; use an Enum and a set of its members"),
