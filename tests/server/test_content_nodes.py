@@ -214,3 +214,28 @@ async def test_a_class_that_declares_a_block_as_its_field_has_it_in_its_json() -
 
     async with session_talk(returning(Page(PICTURE), Page), "2026-07-28") as talk:
         assert (await talk.call("give"))["structuredContent"]["picture"]["type"] == "image"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "options", "place"),
+    [
+        (dict, PICTURE, {}, "result"),
+        (list[list], [[PICTURE]], {}, "result[0][0]"),  # type: ignore[type-arg]
+        (list, [PICTURE], {"structured": True}, "result[0]"),
+        (Any, ["a", PICTURE], {"output_schema": {"type": "array"}}, "result[1]"),
+    ],
+    ids=str,
+)
+async def test_a_block_where_a_schema_was_promised_is_refused(
+    annotation: Any, value: Any, options: Any, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server("s")
+
+    def give() -> Any:
+        return value
+
+    give.__annotations__["return"] = annotation
+    server.add_tool(give, **options)
+    async with session_talk(server, "2026-07-28") as talk:
+        assert (await talk.call("give"))["isError"] is True
+    assert f"give returned content at {place}, where JSON of a schema was promised; annotate" in caplog.text

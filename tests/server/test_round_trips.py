@@ -139,7 +139,7 @@ class ModelTree(pydantic.BaseModel):
 
 class TupleTree(NamedTuple):
     label: str
-    children: list[TupleTree] = []
+    children: list[TupleTree] = []  # noqa: RUF012
 
 
 class DictTree(TypedDict):

@@ -81,7 +81,7 @@ def _json(value: Any, path: str = "result") -> str:
         raise wire.WireError(f"{waiting} was returned; did you forget to await it?")
     encoded = wire.encode(value, LATEST)
     if (place := block_inside(value, encoded, path)) is not None:
-        raise wire.WireError(f"content stands inside an object, at {place}; {INSTEAD}")
+        raise wire.WireError(f"it returned {misplaced(place)}")
     return encoded.decode()
 
 
@@ -96,6 +96,22 @@ def unawaited(value: Any) -> str | None:
 
 INSTEAD = "return a list, such as [Image(...), {...}], or one block alone"
 """What to do about blocks inside an object, which would be sent as JSON."""
+
+
+def misplaced(place: str) -> str:
+    """Say of a block that it stands where JSON is to be, and what to do about it.
+
+    Args:
+        place: Where, as `block_inside` has it.
+    """
+    if "." in place:
+        return f"content inside an object, at {place}; {INSTEAD}"
+    return (
+        f"content at {place}, where JSON of a schema was promised; annotate the result as list[Image | dict[str, int]] or "
+        "what else it is, or return a CallToolResult with both"
+    )
+
+
 _MAY_HOLD = re.compile(rb'"type":"(?:text|image|audio|resource|resource_link)"')
 
 

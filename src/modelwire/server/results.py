@@ -12,7 +12,7 @@ import msgspec
 
 from modelwire.errors import ModelwireError
 from modelwire.server.content_nodes import takes_any_text
-from modelwire.server.contents import INSTEAD, block_inside, unawaited
+from modelwire.server.contents import block_inside, misplaced, unawaited
 from modelwire.server.nodes import Misfit, Node
 from modelwire.server.plain import Plain
 from modelwire.server.plain_values import not_finite, plain_form
@@ -57,7 +57,7 @@ class ResultCheck:
             value = self._dumped(self._node, value)
         written = self._written(value)
         if not self._blocks and (place := block_inside(returned, written)) is not None:
-            raise ResultError(f"{self._name} returned content inside an object, at {place}; {INSTEAD}")
+            raise ResultError(f"{self._name} returned {misplaced(place)}")
         if b"null" in written and (place := not_finite(value, "result")) is not None:
             raise ResultError(f"{self._name} returned {place[1]} at {place[0]}, which JSON cannot hold")
         if self._decode is not None:
