@@ -107,8 +107,8 @@ def misplaced(place: str) -> str:
     if "." in place:
         return f"content inside an object, at {place}; {INSTEAD}"
     return (
-        f"content at {place}, where JSON of a schema was promised; annotate the result as list[Image | dict[str, int]] or "
-        "what else it is, or return a CallToolResult with both"
+        f"content at {place}, where JSON of a schema was promised; annotate the result as what it is, such as "
+        "list[Image | dict[str, int]], or return a CallToolResult with both"
     )
 
 
