@@ -292,6 +292,7 @@ class _Parts:
             self._signature = inspect.signature(_described(self.function))
         except (TypeError, ValueError, NameError) as error:
             why = "Python does not say which they are; register a function that calls it"
+            why = str(error) if isinstance(error, NameError) else why
             why = why if callable(self.function) else f"{self.function!r:.60} is no function"
             raise SignatureError(f"{self.name}: its parameters cannot be read: {why}") from error
         _refuse_unbound(self.name, self.function, list(self._signature.parameters))
