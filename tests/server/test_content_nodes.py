@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import datetime
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Never, Optional
 
 import msgspec
+import pydantic
 import pytest
 
 from modelwire import Audio, EmbeddedResource, Image, ResourceLink, Server, Text, types
@@ -18,6 +20,10 @@ PICTURE = Image(PNG)
 WORDS = Text("a")
 LINK = ResourceLink("x://y", "y")
 HELD = EmbeddedResource("x://y", "held")
+
+
+class Loose(pydantic.BaseModel):
+    x: Any
 
 
 class Strange:
@@ -80,6 +86,7 @@ async def test_content_that_contradicts_its_annotation_is_a_failed_call(
         (list[Image | str | dict[str, int]], [PICTURE, "x", {"n": 1}], ["image", "text", "text"]),
         (list[list[Image]], [[PICTURE], [PICTURE]], ["image", "image"]),
         (tuple[Image, ...], [PICTURE], ["image"]),
+        (collections.deque[Image], collections.deque([PICTURE]), ["image"]),
         (tuple[str, Image], ("x", PICTURE), ["text", "image"]),
         (Image | datetime.date, datetime.date(2026, 1, 31), ["text"]),
         (Image, types.CallToolResult([PICTURE]), ["image"]),
@@ -146,12 +153,15 @@ async def test_what_was_not_awaited_is_told(caplog: pytest.LogCaptureFixture) ->
 MIXED = ["first", PICTURE, {"n": 1}, [HELD]]
 
 
-@pytest.mark.parametrize("annotation", [list, list[Any], tuple, Sequence[Any], list | None, Any])
+@pytest.mark.parametrize(
+    "annotation", [list, list[Any], list[object], tuple, Sequence[Any], collections.deque, list | None, Any]
+)
 @every_revision
 async def test_a_list_of_unsaid_items_with_blocks_in_it_is_content_in_order_and_nothing_else(
     revision: str, annotation: Any
 ) -> None:
-    async with session_talk(returning(MIXED, annotation), revision) as talk:
+    value = collections.deque(MIXED) if annotation is collections.deque else MIXED
+    async with session_talk(returning(value, annotation), revision) as talk:
         (tool,) = (await talk.result("tools/list"))["tools"]
         result = await talk.call("give")
 
@@ -178,6 +188,7 @@ async def test_a_list_of_unsaid_items_without_blocks_is_structured_all_the_same(
         (Any, {"a": {"b": WORDS}}, "result.a.b"),
         (list[dict], [{"a": LINK}], "result[0].a"),  # type: ignore[type-arg]
         (list, [{"a": HELD}, WORDS], "result[0].a"),
+        (Loose, Loose(x=PICTURE), "result.x"),
         (str | dict[str, Any], {"a": PICTURE}, "result.a"),
     ],
     ids=str,
@@ -194,9 +205,11 @@ async def test_a_block_inside_an_object_is_refused_and_the_log_says_what_to_retu
     assert "return a list, such as [Image(...), {...}]" in caplog.text
 
 
-@pytest.mark.parametrize("annotation", [dict[str, Image], list[dict[str, Audio | int]]])
+@pytest.mark.parametrize("annotation", [dict[str, Image], list[dict[str, Audio | int]], set[Image]])
 def test_blocks_inside_objects_are_refused_at_registration_where_the_annotation_says_so(annotation: Any) -> None:
-    with pytest.raises(Exception, match=r"^give: its result has content inside an object; return a list") as caught:
+    with pytest.raises(
+        Exception, match=r"^give: its result has content inside an object or a set; return a list"
+    ) as caught:
         returning({}, annotation)
 
     assert type(caught.value).__name__ == "SignatureError"
@@ -239,3 +252,16 @@ async def test_a_block_where_a_schema_was_promised_is_refused(
     async with session_talk(server, "2026-07-28") as talk:
         assert (await talk.call("give"))["isError"] is True
     assert f"give returned content at {place}, where JSON of a schema was promised; annotate" in caplog.text
+
+
+async def test_an_object_that_leads_to_many_others_is_refused_in_no_time(caplog: pytest.LogCaptureFixture) -> None:
+    class Link:
+        def __init__(self, left: Any, right: Any) -> None:
+            self.left, self.right = left, right
+
+    value: Any = None
+    for _ in range(100):
+        value = Link(value, value)
+    async with session_talk(returning(value, dict[str, list[Loose]]), "2025-11-25") as talk:
+        assert (await talk.call("give"))["isError"] is True
+    assert "give returned what its annotation does not allow: result: expected an object, got" in caplog.text

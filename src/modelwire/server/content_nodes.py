@@ -6,6 +6,7 @@ the same. Nothing here makes content of a value: `modelwire.server.contents` doe
 
 from __future__ import annotations
 
+import collections
 from collections import abc
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin
@@ -16,7 +17,10 @@ from modelwire.server.converters import Unsupported, converter
 from modelwire.server.nodes import Node
 from modelwire.server.unions import Union
 
-_LISTS = (list, tuple, abc.Sequence, abc.Iterable)
+_LISTS = (
+    list, tuple, collections.deque,
+    abc.Sequence, abc.MutableSequence, abc.Collection, abc.Reversible, abc.Iterable,
+)  # fmt: skip
 _NOUNS: dict[Any, str] = {str: "text", type(None): "None"}
 
 
@@ -105,7 +109,7 @@ def _node(annotation: Any, content_types: tuple[type, ...], scope: Scope) -> Nod
     if origin is tuple and args[-1:] != (Ellipsis,):
         return Row([_node(arg, content_types, scope) for arg in args])
     if origin is not None:
-        return Items(list, (list, tuple), _node(args[0], content_types, scope))
+        return Items(list, (list, tuple, collections.deque), _node(args[0], content_types, scope))
     return Instance(plain, plain.__name__)
 
 

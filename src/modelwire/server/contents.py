@@ -7,6 +7,7 @@ cannot carry is mapped later, by `modelwire.protocol.wire`.
 from __future__ import annotations
 
 import base64
+import collections
 import inspect
 import re
 from collections.abc import Iterable, Iterator
@@ -58,7 +59,7 @@ def blocks(value: Any, path: str = "result") -> list[Any]:
 def is_content_list(value: Any) -> bool:
     """Say whether a value is a list with a block in it, or in a list in it."""
     try:
-        return isinstance(value, list | tuple) and any(
+        return isinstance(value, list | tuple | collections.deque) and any(
             isinstance(item, _HELD) or is_content_list(item)
             for item in value  # pyright: ignore[reportUnknownVariableType]
         )
@@ -112,35 +113,49 @@ def misplaced(place: str) -> str:
     )
 
 
+_LEAVES = (*BLOCKS, str, bytes, int, float, type(None), type)
+_LOOKED_AT = 100_000
+"""Objects that are looked through for a block, which what was returned by mistake may lead to any number of."""
 _MAY_HOLD = re.compile(rb'"type":"(?:text|image|audio|resource|resource_link)"')
 
 
-def block_inside(value: Any, encoded: bytes, path: str = "result") -> str | None:
+def block_inside(value: Any, encoded: bytes | None = None, path: str = "result") -> str | None:
     """Return where a content block stands in a value that is to be JSON; None without any.
 
     Args:
         value: The value.
-        encoded: Its JSON, which is quick to look through.
+        encoded: Its JSON, if there is any, which is quick to look through.
         path: What to call it.
     """
-    if b'"type":"' not in encoded or _MAY_HOLD.search(encoded) is None:
+    if encoded is not None and (b'"type":"' not in encoded or _MAY_HOLD.search(encoded) is None):
         return None
-    return next(_places(value, path), None)
+    try:
+        return next(_places(value, path, set()), None)
+    except RecursionError:
+        return None  # it contains itself; writing it as JSON says so
 
 
-def _places(value: Any, path: str) -> Iterator[str]:
+def _places(value: Any, path: str, seen: set[int]) -> Iterator[str]:
     if isinstance(value, BLOCKS):
         yield path
-    elif isinstance(value, dict):
+    if isinstance(value, _LEAVES) or id(value) in seen or len(seen) > _LOOKED_AT:
+        return
+    seen.add(id(value))
+    for place, item in _members(value, path):
+        yield from _places(item, place, seen)
+
+
+def _members(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
         for name, item in cast("dict[Any, Any]", value).items():
-            yield from _places(item, f"{path}.{str(name)[:60]}")
-    elif isinstance(value, list | tuple | set | frozenset):
+            yield f"{path}.{str(name)[:60]}", item
+    elif isinstance(value, list | tuple | collections.deque | set | frozenset):
         for index, item in enumerate(cast("Iterable[Any]", value)):
-            yield from _places(item, f"{path}[{index}]")
-    elif not isinstance(value, type):
+            yield f"{path}[{index}]", item
+    else:
         slots = [slot for cls in type(value).__mro__ for slot in _names(getattr(cls, "__slots__", ()))]
         for name in (*getattr(value, "__dict__", ()), *slots):
-            yield from _places(getattr(value, name, None), f"{path}.{name}")
+            yield f"{path}.{name}", getattr(value, name, None)
 
 
 def _names(slots: Any) -> Iterable[str]:

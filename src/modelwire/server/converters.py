@@ -109,6 +109,8 @@ class _Builder:
     def build(self, annotation: Any) -> Node:
         if isinstance(annotation, str | ForwardRef):
             annotation = self._resolved(annotation)
+        if annotation is object:
+            annotation = Any
         if is_simple(annotation):
             return Plain(annotation)
         if not self._sure and refusal(annotation) is not None:

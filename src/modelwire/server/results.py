@@ -72,6 +72,9 @@ class ResultCheck:
             return node.dump(value, "result")
         except Misfit as misfit:
             problems = "; ".join(misfit.problems)
+            # Of a block some libraries say no more than that they cannot write it.
+            if not self._blocks and (place := block_inside(value)) is not None and "." in place:
+                raise ResultError(f"{self._name} returned {misplaced(place)}") from None
         except RecursionError:
             problems = "it is nested too deeply or contains itself"
         raise ResultError(f"{self._name} returned what its annotation does not allow: {problems}")

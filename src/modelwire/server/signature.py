@@ -407,7 +407,7 @@ def _result_kind(parts: _Parts, annotation: Any, content_types: tuple[type, ...]
         return converter(annotation, parts.scope)
     except (Unsupported, NameError) as error:
         if mentioned_inside(annotation, content_types):
-            raise SignatureError(f"{parts.name}: its result has content inside an object; {INSTEAD}") from None
+            raise SignatureError(f"{parts.name}: its result has content inside an object or a set; {INSTEAD}") from None
         instead = f"return {_FORMS}, or " if isinstance(error, NoForm) else ""
         hint = f"{instead}pass structured=False to send it as text"
         parts.put_off(f"{parts.name}: its result cannot be checked: {error}; {hint}", error)
