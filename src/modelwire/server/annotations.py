@@ -15,6 +15,7 @@ import inspect
 import sys
 import types
 import typing
+from collections import abc
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -31,6 +32,7 @@ _ASSERTIONS = frozenset(
 )  # fmt: skip
 """JSON Schema keywords that constrain; in ``extra_json_schema`` one would promise a rule that nobody checks."""
 
+_SETS = (set, frozenset, abc.Set, abc.MutableSet)
 _CONSTRAINT_LIBRARIES = frozenset({"annotated_types", "pydantic", "pydantic_core"})
 
 
@@ -196,6 +198,8 @@ def _refusals(annotation: Any, seen: dict[int, Any]) -> Iterator[str]:
     if origin is Annotated:
         base, *metadata = get_args(annotation)
         yield from (reason for item in metadata if (reason := _metadata_refusal(item)))
+        if (get_origin(base) or base) in _SETS and any(getattr(item, "min_length", None) for item in metadata):
+            yield "msgspec counts the items that come, of which a set may hold fewer"
         yield from _refusals(base, seen)
     elif origin is Literal:
         yield from _literal_refusals(get_args(annotation))

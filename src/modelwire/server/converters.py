@@ -8,6 +8,7 @@ types go to pydantic; classes with fields, unions and containers are taken apart
 from __future__ import annotations
 
 import collections
+import contextlib
 import enum
 import functools
 import inspect
@@ -34,6 +35,7 @@ from modelwire.server.objects import Fields, Positions
 from modelwire.server.plain import Plain
 from modelwire.server.pydantic_types import Pydantic
 from modelwire.server.unions import Union
+from modelwire.server.unsupported import no_form, no_key, no_limit
 
 __all__ = ["Unsupported", "converter", "mirrored"]
 
@@ -107,14 +109,15 @@ class _Builder:
     def build(self, annotation: Any) -> Node:
         if isinstance(annotation, str | ForwardRef):
             annotation = self._resolved(annotation)
+        if annotation is object:
+            annotation = Any
         if is_simple(annotation):
             return Plain(annotation)
-        reason = None if self._sure else refusal(annotation)
-        if reason is not None:
-            return self._taken_apart(annotation, reason)
+        if not self._sure and refusal(annotation) is not None:
+            return self._taken_apart(annotation)
         outer, self._sure = self._sure, True
         try:
-            parts = self._taken_apart(annotation, "")
+            parts = self._taken_apart(annotation)
         finally:
             self._sure = outer
         return parts if isinstance(parts, Plain) else self._plain(annotation, parts)
@@ -126,7 +129,7 @@ class _Builder:
         """Add limits to a node."""
         return self._with_rules(node, Rules(limits=dict(limits)))
 
-    def _taken_apart(self, annotation: Any, reason: str) -> Node:
+    def _taken_apart(self, annotation: Any) -> Node:
         origin, args = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
             return self._annotated(annotation, args[0], args[1:])
@@ -139,14 +142,15 @@ class _Builder:
         for name in ("__supertype__", "__value__"):
             if hasattr(origin or annotation, name):
                 return self._named(annotation, origin or annotation, args, name)
-        return self._class(annotation, origin or annotation, args, reason)
+        return self._class(annotation, origin or annotation, args)
 
     def _resolved(self, name: str | ForwardRef, module: Mapping[str, Any] | None = None) -> Any:
         text = name if isinstance(name, str) else name.__forward_arg__
         try:
             return eval(text, {**self._names, **(module or {})})
         except Exception as error:
-            raise Unsupported(f"{text!r} cannot be evaluated: {error}") from error
+            why = "it is no expression" if isinstance(error, SyntaxError) else error
+            raise Unsupported(f"{text!r} cannot be evaluated: {why}") from error
 
     def _annotated(self, annotation: Any, base: Any, metadata: tuple[Any, ...]) -> Node:
         for item in metadata:
@@ -154,6 +158,9 @@ class _Builder:
                 raise Unsupported(misplaced(item))
         rules = read(metadata)
         if rules.foreign or is_pydantic(base):
+            if hasattr(base, "model_fields") and not hasattr(base, "__len__"):  # pydantic would fail at each call
+                for name in rules.limits:
+                    raise no_limit(name, base)
             return Pydantic(annotation, self._names, closed=self._closed)
         return self._with_rules(self.build(base), rules)
 
@@ -230,13 +237,13 @@ class _Builder:
         alias.stands_for(target)
         return alias
 
-    def _class(self, annotation: Any, cls: Any, args: tuple[Any, ...], reason: str) -> Node:
+    def _class(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> Node:
         for known, make in self._makers(annotation, cls, args):
             if known:
                 return make()
         if self._sure:
             return Plain(annotation)
-        raise Unsupported(reason)
+        raise no_form(annotation)
 
     def _makers(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> list[tuple[Any, Callable[[], Node]]]:
         a_class = isinstance(cls, type)
@@ -280,12 +287,11 @@ class _Builder:
         """What reads the names of an object; None where any name will do."""
         if key in (str, Any):
             return None
-        reason = None if self._sure else refusal(dict[key, Any])
-        if reason is None:
+        if self._sure or refusal(dict[key, Any]) is None:
             return PlainKey(key, self.build(key))
         own = self.build(key)
         if isinstance(own, Plain) or own.wanted:
-            raise Unsupported(reason)
+            raise no_key(key)
         return own
 
     def _fields(self, cls: Any, args: tuple[Any, ...]) -> Node:
@@ -299,16 +305,39 @@ class _Builder:
         node = self._made[key] = make(cls, name, key, tag=found.tag, closed=closed)
         for field in found.fields:
             try:
-                field.node = self.build(field.hint)
+                field.node = self._limited_by_class(self.build(field.hint), field.limits)
                 field.source = field.node if field.given is field.hint else self.build(field.given)
                 if field.header:
                     field.source = self.limited(field.source, safe_limits(field.given))
             except Unsupported as error:
-                raise Unsupported(f"{cls.__name__}.{field.name}: {error}") from error
+                raise type(error)(f"{cls.__name__}.{field.name}: {error}") from error
         if found.others is not MISSING:
             node.others = self.build(found.others)
         node.fields = found.fields
         return node
+
+    def _limited_by_class(self, node: Node, limits: list[Rules]) -> Node:
+        """Add what can be shown of limits that a class enforces by itself."""
+        for rules in limits:
+            with contextlib.suppress(Unsupported):
+                node = self._with_rules(node, rules) if rules.options is None else self._among(node, rules.options)
+        return node
+
+    def _among(self, node: Node, options: list[Any]) -> Node:
+        if isinstance(node, Union):
+            return self._joined(
+                [member if _is_none(member) else self._among(member, options) for member in node.members]
+            )
+        if isinstance(node, Plain) and node.parts is not None:
+            return self._among(node.parts, options)
+        kind = node.annotation if isinstance(node, Plain) else None
+        if kind not in (str, int) or not options or any(type(option) is not kind for option in options):
+            raise Unsupported(f"{options!r} are no choices of {node.expected()}")
+        return Choice([(option, option) for option in options])
+
+
+def _is_none(node: Node) -> bool:
+    return isinstance(node, Plain) and node.annotation in (None, type(None))
 
 
 def _checked(node: Node, whole: Node, rules: Rules) -> Node:
