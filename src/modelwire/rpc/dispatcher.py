@@ -173,16 +173,24 @@ class Dispatcher:
         """
         try:
             result = await call.handle(call)
+            if call.asking is not None:
+                call = await call.asking.to_be_answered(call)
             # Nearly every result comes as JSON already.
             frame = jsonrpc.encode_result(call.id, result) if type(result) is bytes else self._encoded(call, result)
         except asyncio.CancelledError:
             if call.cancelled:
                 raise
             # Not the peer and not the end of the connection: something inside was cancelled, and let it escape.
-            frame = self._failure(call, RpcError(INTERNAL_ERROR, f"{call.method.name} was cancelled from inside"))
+            error: BaseException = RpcError(INTERNAL_ERROR, f"{call.method.name} was cancelled from inside")
+            call, frame = await self._failed(call, error)
         except BaseException as error:
-            frame = self._failure(call, error)
+            call, frame = await self._failed(call, error)
         call.answered(frame)
+
+    async def _failed(self, call: Call, error: BaseException) -> tuple[Call, bytes]:
+        if call.asking is not None:
+            call = await call.asking.to_be_answered(call)
+        return call, self._failure(call, error)
 
     def answer_now(self, call: Call, now: Callable[[Call], bytes]) -> None:
         """Do as `answer` does with a call that has `Call.now`, at once."""

@@ -49,6 +49,28 @@ class Peer:
     log_level: LoggingLevel | None = None
     principal: str | None = None
 
+    def supports(self, capability: str) -> bool:
+        """Say whether the peer has declared a capability.
+
+        Args:
+            capability: Its name on the wire, such as ``"sampling"``; a dot leads to a part of it, as in
+                ``"elicitation.form"``, ``"elicitation.url"``, ``"sampling.tools"``.
+        """
+        found: Any = self.capabilities
+        parts = capability.split(".")
+        if parts == ["elicitation", "form"] and self.capabilities.elicitation is not None:
+            # "an empty capabilities object is equivalent to declaring support for form mode only"
+            return self.capabilities.elicitation.form is not None or self.capabilities.elicitation.url is None
+        for part in parts:
+            found = found.get(part) if isinstance(found, dict) else getattr(found, _python_name(part), None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            if found is None or found is False:
+                return False
+        return True
+
+
+def _python_name(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
 
 _UNOPENED = Peer(LATEST_HANDSHAKE)
 
