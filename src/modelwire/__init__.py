@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from modelwire.protocol import types
     from modelwire.rpc.observer import Observer
     from modelwire.server.annotations import Header, Name
+    from modelwire.server.ask import Ask
     from modelwire.server.context import Context
     from modelwire.server.dependencies import Depends
     from modelwire.server.forms import form_schema
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from modelwire.server.server import Server
 
 __all__ = [
+    "Ask",
     "Audio",
     "CapabilityRequired",
     "Client",
@@ -107,6 +109,7 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "Ask": "modelwire.server.ask",
     "Audio": "modelwire.server.media",
     "Client": "modelwire.client.client",
     "Context": "modelwire.server.context",

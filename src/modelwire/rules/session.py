@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from modelwire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, UNSUPPORTED_REVISION, RpcError
 from modelwire.protocol.meta import RequestMeta
@@ -62,13 +62,18 @@ class Peer:
             # "an empty capabilities object is equivalent to declaring support for form mode only"
             return self.capabilities.elicitation.form is not None or self.capabilities.elicitation.url is None
         for part in parts:
-            found = found.get(part) if isinstance(found, dict) else getattr(found, _python_name(part), None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-            if found is None or found is False:
+            inner = (
+                cast("dict[str, Any]", found).get(part)
+                if isinstance(found, dict)
+                else getattr(found, _field(part), None)
+            )
+            if inner is None or inner is False:
                 return False
+            found = inner
         return True
 
 
-def _python_name(name: str) -> str:
+def _field(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 

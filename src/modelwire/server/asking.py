@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from modelwire.errors import INVALID_PARAMS, ConfigError, Declined, PeerError, ProtocolViolation, RequestTimeout, RpcError, ToolError
+from modelwire.errors import (
+    INVALID_PARAMS,
+    ConfigError,
+    Declined,
+    PeerError,
+    ProtocolViolation,
+    RequestTimeout,
+    RpcError,
+    ToolError,
+)
 from modelwire.protocol import jsonrpc, wire
 from modelwire.protocol.revisions import LATEST
 from modelwire.rpc.call import Call
@@ -214,10 +223,9 @@ class Exchange:
         """
         call.asking = self
         self.call = call
-        for key, raw in (call.params.input_responses or {}).items():
-            if key in meanings:
-                self.answers[key] = bytes(raw)
+        brought: dict[str, msgspec.Raw] = call.params.input_responses or {}
         for key, meaning in meanings.items():
+            self.answers[key] = bytes(brought[key])
             asked = self._waiting.get(key)
             if asked is not None and not asked.future.done():
                 asked.future.set_result(meaning)

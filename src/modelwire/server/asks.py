@@ -210,4 +210,3 @@ class Asks:
 
     async def _ask(self, question: questions.Question, key: str | None, timeout: float | None) -> Any:
         return await exchange_of(self._first).ask(question, key, timeout)
-

@@ -55,11 +55,13 @@ class Context(Asks):
         ```
     """
 
-    __slots__ = ("_expired", "log")
+    __slots__ = ("_expired", "arguments", "log")
 
     def __init__(self, call: Call) -> None:
         self._first = call
         self._expired: str | None = None
+        self.arguments: dict[str, Any] = {}
+        """The arguments by parameter, while a function's other parameters are filled; for the server's own use."""
         self.log = Log(self)
         """Sends log messages to the client."""
 
@@ -193,7 +195,7 @@ class Context(Asks):
             raise ProtocolViolation(f"the client's answer to {method} is invalid: {error}", bytes(raw)) from None
 
     def limited_by(self, clock: asyncio.Timeout) -> None:
-        """Note what limits the handler's time, so that it can stand still while a person thinks. For the server's use."""
+        """Note what limits the handler's time, which stands still while a person thinks. For the server's own use."""
         self._first.clock = clock
 
     def expire(self, reason: str) -> None:

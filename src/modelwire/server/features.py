@@ -29,12 +29,12 @@ from modelwire.server.file_lists import FileLists
 from modelwire.server.functions import positional_count, run_sync, threads_for
 from modelwire.server.later import Later
 from modelwire.server.lifespan import Companion, Lifespan, Running
-from modelwire.server.parking import Lot, Parking, asking
-from modelwire.server.sealing import KeyRing
 from modelwire.server.opening import Opening
+from modelwire.server.parking import Lot, Parking, asking
 from modelwire.server.prompts import Completions, PromptEntry, Prompts
 from modelwire.server.registry import Registry
 from modelwire.server.resources import ResourceEntry, Resources, TemplateEntry
+from modelwire.server.sealing import KeyRing
 from modelwire.server.signature import waits_for_a_name
 from modelwire.server.subscriptions import Hub, Listeners, Subscriber, session_subscriber, subscribe, unsubscribe
 from modelwire.server.switches import Kind, Switches

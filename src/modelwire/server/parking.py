@@ -62,9 +62,7 @@ class Lot:
         may_replay: Says of a request whether its handler may be run again.
     """
 
-    def __init__(
-        self, server: str, limits: Parking, keys: KeyRing | None, may_replay: Callable[[Call], bool]
-    ) -> None:
+    def __init__(self, server: str, limits: Parking, keys: KeyRing | None, may_replay: Callable[[Call], bool]) -> None:
         self._server = server
         self._limits = limits
         self._keys = keys
@@ -137,7 +135,8 @@ class Lot:
             RpcError: The state is not one that can be gone on with, or an answer is malformed.
         """
         state: str | None = call.params.request_state
-        brought = {key: bytes(raw) for key, raw in (call.params.input_responses or {}).items()}
+        responses: dict[str, msgspec.Raw] = call.params.input_responses or {}
+        brought = {key: bytes(raw) for key, raw in responses.items()}
         if state is None:
             call.asking = Exchange(call, brought)
             return handle(call)

@@ -127,7 +127,9 @@ def url(message: str, address: str, elicitation_id: str) -> Question:
     if not isinstance(address, str) or "://" not in address:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"a URL to be visited is one like https://example.com/login, not {address!r}")
     params = t.ElicitRequestURLParams(message, address, elicitation_id=elicitation_id)
-    asked = _elicitation("elicitation.url", lambda revision: wire.encode(params, revision), message, lambda content: None)
+    asked = _elicitation(
+        "elicitation.url", lambda revision: wire.encode(params, revision), message, lambda content: None
+    )
     # Not of the URL, which often holds something made up for this one visit.
     return dataclasses.replace(asked, kind="url", identity=message.encode())
 
@@ -167,16 +169,21 @@ def sampling(messages: Any, params: Mapping[str, Any]) -> Question:
     except (wire.WireError, TypeError) as error:
         raise ConfigError(f"ctx.sample: {error}") from None
     return Question(
-        "sample", "sampling/createMessage", capability, lambda revision: wire.encode(asked, revision), lambda found: found
+        "sample",
+        "sampling/createMessage",
+        capability,
+        lambda revision: wire.encode(asked, revision),
+        lambda found: found,
     )
 
 
-def _messages(given: Any) -> list[t.SamplingMessage]:
+def _messages(given: Any) -> list[Any]:
     items = cast("Sequence[Any]", given if isinstance(given, list | tuple) else [given])
     if not items:
         raise ConfigError("ctx.sample needs a message")
     return [
-        item if isinstance(item, t.SamplingMessage | dict) else t.SamplingMessage("user", _content(item)) for item in items
+        cast("Any", item) if isinstance(item, t.SamplingMessage | dict) else t.SamplingMessage("user", _content(item))
+        for item in items
     ]
 
 
@@ -193,4 +200,3 @@ def roots() -> Question:
 def _refuse_no_text(value: Any, what: str) -> None:
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(f"{what} is a sentence for the user, not {value!r}")
-
