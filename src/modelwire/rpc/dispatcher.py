@@ -219,7 +219,7 @@ def error_frame(id_: bytes | None, error: RpcError, revision: Revision | None) -
     if id_ is None and revision is not None and revision.null_error_id:
         id_ = b"null"
     try:
-        return jsonrpc.encode_error(id_, _code(error, revision), str(error.message), _data(error))
+        return jsonrpc.encode_error(id_, _code(error, revision), str(error.message), _data(error, revision))
     except Exception:
         _log.exception("an error could not be sent as it was raised")
         return jsonrpc.encode_error(id_, INTERNAL_ERROR, "Internal error; the server's log says more")
@@ -236,11 +236,11 @@ def _code(error: RpcError, revision: Revision | None) -> int:
     return sent
 
 
-def _data(error: RpcError) -> bytes | None:
+def _data(error: RpcError, revision: Revision | None) -> bytes | None:
     if error.data is None:
         return None
     try:
-        return wire.encode(error.data, LATEST)
+        return wire.encode(error.data, revision or LATEST)
     except wire.WireError as problem:
         _log.warning("the data of an error could not be written and was left out: %s", problem)
         return None
