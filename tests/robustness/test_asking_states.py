@@ -202,4 +202,4 @@ class Rounds(RuleBasedStateMachine):
 
 
 TestRounds = Rounds.TestCase
-TestRounds.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+TestRounds.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
