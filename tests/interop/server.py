@@ -7,11 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from msgspec import Meta
 
-from modelwire import Audio, Context, EmbeddedResource, Image, NotFound, ResourceLink, RpcError, Server, ToolError
+from modelwire import (
+    Audio,
+    Context,
+    EmbeddedResource,
+    Image,
+    NotFound,
+    ResourceLink,
+    RpcError,
+    Server,
+    ToolError,
+    types,
+)
 from tests.server.kinds import KINDS
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+F8PAAKHAYDrR7qSAAAAAElFTkSuQmCC")
@@ -106,6 +118,11 @@ async def stall(ctx: Context) -> None:
 seen_cancelled: list[str] = []
 
 
+@dataclass
+class Guests:
+    count: Annotated[int, Meta(ge=1)]
+
+
 @server.tool
 async def cancelled() -> int:
     return len(seen_cancelled)
@@ -113,9 +130,11 @@ async def cancelled() -> int:
 
 @server.tool
 async def book(hotel: str, ctx: Context) -> str:
-    schema = {"type": "object", "properties": {"count": {"type": "integer", "minimum": 1}}, "required": ["count"]}
-    answer = await ctx.request("elicitation/create", {"message": "How many guests?", "requestedSchema": schema})
-    return f"{hotel} for {answer.raw['content']['count']}"
+    """Ask the user, then the model and for roots side by side."""
+    guests = await ctx.elicit("How many guests?", Guests)
+    written, roots = await asyncio.gather(ctx.sample(f"Welcome {guests.count} guests.", max_tokens=20), ctx.roots())
+    assert isinstance(written.content, types.TextContent)
+    return f"{hotel} for {guests.count}: {written.content.text}, {[root.uri for root in roots]}"
 
 
 @server.tool

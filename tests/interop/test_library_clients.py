@@ -172,8 +172,8 @@ def test_what_changes_is_heard(seen: dict[str, Any]) -> None:
     assert seen["new"] is True
 
 
-def test_a_tool_can_ask_the_user_where_servers_may_ask(peer: Peer, seen: dict[str, Any]) -> None:
-    assert seen.get("booked") == (None if peer.modern else "Ritz for 3")
+def test_a_tool_can_ask_the_user_the_model_and_for_roots(seen: dict[str, Any]) -> None:
+    assert seen["booked"] == "Ritz for 3: Welcome!, ['file:///home']"
 
 
 @pytest.mark.parametrize("peer", params([peer for peer in PEERS if peer.name == "js 1" or peer.mode == "auto"]))

@@ -22,6 +22,10 @@ async def answer(message: str, response_type: Any, params: Any, context: Any) ->
     return {"count": 3}
 
 
+async def write(messages: Any, params: Any, context: Any) -> str:
+    return "Welcome!"
+
+
 class Fast:
     def __init__(self, client: Client, heard: Heard) -> None:
         self._client = client
@@ -76,6 +80,8 @@ async def main() -> None:
         log_handler=heard.log,
         message_handler=heard.message,
         elicitation_handler=answer,
+        sampling_handler=write,
+        roots=["file:///home"],
         timeout=30,
     )
     async with client:

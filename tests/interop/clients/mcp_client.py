@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from mcp import Client, StdioServerParameters
-from mcp_types import ElicitResult, PromptReference
+from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult, PromptReference, Root, TextContent
 from walk import Heard, read_plan, tell, walk
 
 warnings.simplefilter("ignore")  # what 2026-07-28 deprecates is what older servers need
@@ -18,6 +18,14 @@ warnings.simplefilter("ignore")  # what 2026-07-28 deprecates is what older serv
 
 async def answer(context: Any, params: Any) -> ElicitResult:
     return ElicitResult(action="accept", content={"count": 3})
+
+
+async def write(context: Any, params: Any) -> CreateMessageResult:
+    return CreateMessageResult(role="assistant", content=TextContent(type="text", text="Welcome!"), model="none")
+
+
+async def roots(context: Any) -> ListRootsResult:
+    return ListRootsResult(roots=[Root(uri="file:///home")])
 
 
 class Official:
@@ -72,6 +80,8 @@ async def main() -> None:
         log_level="info",
         message_handler=heard.message,
         elicitation_callback=answer,
+        sampling_callback=write,
+        list_roots_callback=roots,
         read_timeout_seconds=30,
     )
     async with client:

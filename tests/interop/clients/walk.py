@@ -21,7 +21,6 @@ PATIENCE = 20
 class Adapter(Protocol):
     """A connected client."""
 
-    legacy: bool
     heard: Heard
 
     def about(self) -> dict[str, Any]: ...
@@ -189,8 +188,7 @@ async def walk(adapter: Adapter, plan: dict[str, Any]) -> dict[str, Any]:
     seen["completed rudely"] = await adapter.complete("greet", {"name": "person", "value": "A"}, {"tone": "rude"})
     seen |= await progressing(adapter)
     seen["cancelled"] = await cancelling(adapter)
-    if adapter.legacy:
-        seen["booked"] = (await adapter.call("book", {"hotel": "Ritz"})).content[0].text
+    seen["booked"] = (await adapter.call("book", {"hotel": "Ritz"})).content[0].text
     return seen | await changing(adapter)
 
 

@@ -5,15 +5,18 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Heard, readPlan, tell, walk } from "./walk.mjs";
 
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
+const welcome = { role: "assistant", content: { type: "text", text: "Welcome!" }, model: "none" };
 const plan = await readPlan();
 const [command, ...args] = plan.server;
 const heard = new Heard();
 const mode = plan.mode.startsWith("20") ? { pin: plan.mode } : plan.mode;
 const client = new Client(
   { name: "client", version: "0" },
-  { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode } },
+  { capabilities: { elicitation: { form: {} }, sampling: {}, roots: {} }, versionNegotiation: { mode } },
 );
 client.setRequestHandler("elicitation/create", () => ({ action: "accept", content: { count: 3 } }));
+client.setRequestHandler("sampling/createMessage", () => welcome);
+client.setRequestHandler("roots/list", () => ({ roots: [{ uri: "file:///home" }] }));
 client.setNotificationHandler("notifications/message", ({ params }) => heard.log(params));
 client.setNotificationHandler("notifications/tools/list_changed", () => heard.change("tools"));
 client.setNotificationHandler("notifications/resources/updated", ({ params }) => heard.change(params.uri));
@@ -27,7 +30,6 @@ tell(
     {
       client,
       heard,
-      legacy,
       about: () => ({
         revision: client.getNegotiatedProtocolVersion(),
         server: [name, version, title],

@@ -3,18 +3,26 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import {
+  CreateMessageRequestSchema,
   ElicitRequestSchema,
+  ListRootsRequestSchema,
   LoggingMessageNotificationSchema,
   ResourceUpdatedNotificationSchema,
   ToolListChangedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 import { Heard, readPlan, tell, walk } from "./walk.mjs";
 
+const welcome = { role: "assistant", content: { type: "text", text: "Welcome!" }, model: "none" };
 const plan = await readPlan();
 const [command, ...args] = plan.server;
 const heard = new Heard();
-const client = new Client({ name: "sdk-client", version: "0" }, { capabilities: { elicitation: { form: {} } } });
+const client = new Client(
+  { name: "sdk-client", version: "0" },
+  { capabilities: { elicitation: { form: {} }, sampling: {}, roots: {} } },
+);
 client.setRequestHandler(ElicitRequestSchema, () => ({ action: "accept", content: { count: 3 } }));
+client.setRequestHandler(CreateMessageRequestSchema, () => welcome);
+client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: [{ uri: "file:///home" }] }));
 client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => heard.log(params));
 client.setNotificationHandler(ToolListChangedNotificationSchema, () => heard.change("tools"));
 client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => heard.change(params.uri));
@@ -30,7 +38,6 @@ tell(
     {
       client,
       heard,
-      legacy: true,
       about: () => ({
         revision,
         server: [name, version, title],

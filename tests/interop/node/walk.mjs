@@ -4,7 +4,6 @@
 // program gives an adapter of its library:
 //
 //   about()                     {revision, server, instructions}
-//   legacy                      whether a handshake revision is spoken
 //   heard                       a Heard, told of everything that comes unasked
 //   client                      lists, reads, prompts, completes: what both libraries have alike
 //   pages()                     the tools, page by page; what was listed last is what results are validated by
@@ -152,6 +151,6 @@ export async function walk(adapter, plan) {
   seen.refused = await refusals(adapter);
   Object.assign(seen, await reading(adapter), await progressing(adapter));
   seen.cancelled = await cancelling(adapter);
-  if (adapter.legacy) seen.booked = (await adapter.call("book", { hotel: "Ritz" })).content[0].text;
+  seen.booked = (await adapter.call("book", { hotel: "Ritz" })).content[0].text;
   return { ...seen, ...(await changing(adapter)) };
 }
