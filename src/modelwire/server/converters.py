@@ -17,7 +17,7 @@ import re
 import sys
 import typing
 from collections import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Annotated, Any, ForwardRef, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
@@ -29,6 +29,7 @@ from modelwire.server.containers import Items, Members, PlainKey, Row
 from modelwire.server.fields import has_fields, outline
 from modelwire.server.generics import bound, substitute
 from modelwire.server.headers import safe_limits
+from modelwire.server.known import Known, Reading, is_written_as_text, key_of
 from modelwire.server.nodes import Alias, Checked, Choice, Node, Text
 from modelwire.server.objects import Fields, Positions
 from modelwire.server.plain import Plain
@@ -64,6 +65,8 @@ _TEXTS: tuple[tuple[type, str, str], ...] = (
     (ipaddress.IPv6Address, "ipv6", 'an IPv6 address such as "2001:db8::1"'),
 )
 _SCALARS = (str, int, float, bool, type(None))
+_PLAIN: dict[Any, Node] = {kind: Plain(kind) for kind in (Any, str, int, float, bool, None)}
+_KNOWN = Known()
 
 
 def converter(annotation: Any, scope: Scope | None = None, *, closed: bool = False) -> Node:
@@ -77,7 +80,7 @@ def converter(annotation: Any, scope: Scope | None = None, *, closed: bool = Fal
     Raises:
         Unsupported: Nothing could enforce the type.
     """
-    return _Builder(scope, closed).build(annotation)
+    return _Builder(scope, closed).whole(annotation)
 
 
 def mirrored(annotation: Any, scope: Scope | None = None, *, closed: bool = False) -> Node:
@@ -92,7 +95,7 @@ def mirrored(annotation: Any, scope: Scope | None = None, *, closed: bool = Fals
         Unsupported: Nothing could enforce the type.
     """
     builder = _Builder(scope, closed)
-    return builder.limited(builder.build(annotation), safe_limits(annotation))
+    return builder.limited(builder.whole(annotation), safe_limits(annotation))
 
 
 class _Builder:
@@ -103,13 +106,44 @@ class _Builder:
         self._made: dict[Any, Node] = {}
         self._sure = False
         """Inside a type that msgspec enforces, whose parts it enforces then, too."""
+        self._new: list[tuple[Hashable, Any, Node, list[Reading]]] = []
+        """What may be known from now on, once all of it is complete."""
+        self._read: list[Reading] = []
+        self._tied = self._circular = False
+        """Names were looked up that no `Reading` tells of; a class came up inside itself."""
+
+    def whole(self, annotation: Any) -> Node:
+        """Build a node and, if that works, have its parts known for the next one."""
+        node = self.build(annotation)
+        if not self._tied:
+            for key, part, made, readings in self._new:
+                _KNOWN.keep(key, part, made, self._read if self._circular else readings)
+        return node
 
     def build(self, annotation: Any) -> Node:
         if isinstance(annotation, str | ForwardRef):
+            self._tied = True
             annotation = self._resolved(annotation)
         if is_simple(annotation):
-            return Plain(annotation)
-        reason = None if self._sure else refusal(annotation)
+            return _PLAIN[annotation]
+        key = key_of(annotation, self._closed)
+        if key is None:
+            return self._built(annotation, refusal)
+        if (known := _KNOWN.find(key, self._scope)) is not None:
+            self._read += known[1]
+            return known[0]
+        before = len(self._read)
+        node = self._built(annotation, self._refusal)
+        self._new.append((key, annotation, node, self._read[before:]))
+        return node
+
+    def _refusal(self, annotation: Any) -> str | None:
+        """As `refusal`; what the other side of the same class found out is not found out again."""
+        known = _KNOWN.find(key_of(annotation, not self._closed), self._scope)
+        return None if known is not None and getattr(known[0], "annotation", None) is annotation else refusal(annotation)
+
+    def _built(self, annotation: Any, refused: Callable[[Any], str | None]) -> Node:
+        reason = None if self._sure else refused(annotation)
         if reason is not None:
             return self._taken_apart(annotation, reason)
         outer, self._sure = self._sure, True
@@ -154,7 +188,7 @@ class _Builder:
                 raise Unsupported(misplaced(item))
         rules = read(metadata)
         if rules.foreign or is_pydantic(base):
-            return Pydantic(annotation, self._names, closed=self._closed)
+            return self._pydantic(annotation)
         return self._with_rules(self.build(base), rules)
 
     def _with_rules(self, node: Node, rules: Rules) -> Node:
@@ -217,6 +251,7 @@ class _Builder:
     def _named(self, annotation: Any, named: Any, args: tuple[Any, ...], attribute: str) -> Node:
         """A ``NewType``, or a ``type`` alias, which may contain itself."""
         if annotation in self._made:
+            self._circular = True
             return self._made[annotation]
         alias = self._made[annotation] = Alias(named.__name__, annotation)
         bindings = dict(zip(getattr(named, "__type_params__", ()) or getattr(named, "__parameters__", ()), args))
@@ -244,11 +279,15 @@ class _Builder:
             (cls in _LISTS, lambda: self._list(cls, args)),
             (cls is tuple, lambda: self._tuple(annotation, args)),
             (cls in _MAPPINGS, lambda: self._mapping(cls, args)),
-            (is_pydantic(cls), lambda: Pydantic(annotation, self._names, closed=self._closed)),
+            (is_pydantic(cls), lambda: self._pydantic(annotation)),
             (a_class and issubclass(cls, enum.Enum) and not issubclass(cls, enum.Flag), lambda: _enum(cls)),
             (a_class and has_fields(cls), lambda: self._fields(cls, args)),
             *((a_class and issubclass(cls, text[0]), lambda text=text: _text(cls, *text[1:])) for text in _TEXTS),
         ]
+
+    def _pydantic(self, annotation: Any) -> Node:
+        self._tied |= getattr(annotation, "__pydantic_complete__", True) is not True
+        return Pydantic(annotation, self._names, closed=self._closed)
 
     def _list(self, cls: Any, args: tuple[Any, ...]) -> Node:
         item = self.build(args[0] if args else Any)
@@ -291,16 +330,22 @@ class _Builder:
     def _fields(self, cls: Any, args: tuple[Any, ...]) -> Node:
         key = (cls, args)
         if key in self._made:
+            self._circular = True
             return self._made[key]
         name = "_".join([cls.__name__, *(word for arg in args for word in _words(arg))])
         found = outline(cls, args, self._scope)
+        if is_written_as_text(cls):
+            self._read.append(Reading(cls, args, found.hints))
         closed = self._closed and found.all_taken if found.closed is None else found.closed
         make = Positions if found.by_position else Fields
         node = self._made[key] = make(cls, name, key, tag=found.tag, closed=closed)
         for field in found.fields:
             try:
                 field.node = self.build(field.hint)
-                field.source = field.node if field.given is field.hint else self.build(field.given)
+                if field.given is field.hint:
+                    field.source = field.node
+                else:  # what a converter's own annotation came to
+                    field.source, self._tied = self.build(field.given), True
                 if field.header:
                     field.source = self.limited(field.source, safe_limits(field.given))
             except Unsupported as error:

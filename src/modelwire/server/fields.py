@@ -72,6 +72,7 @@ class Outline:
         others: The type of other members, where it takes and keeps them.
         tag: The member that tells it from other classes, and its value.
         by_position: Its values are lists in JSON.
+        hints: The annotations of its fields, as they are written.
     """
 
     fields: list[Field]
@@ -79,6 +80,7 @@ class Outline:
     others: Any = MISSING
     tag: tuple[str, Any] | None = None
     by_position: bool = False
+    hints: dict[str, Any] = dataclasses.field(default_factory=dict[str, Any])
 
     @property
     def all_taken(self) -> bool:
@@ -104,7 +106,7 @@ def outline(cls: Any, args: tuple[Any, ...], scope: Scope | None) -> Outline:
     for known, reader in _READERS:
         if known(cls):
             found = reader(cls, hints)
-            found.fields = [_named(field) for field in found.fields]
+            found.fields, found.hints = [_named(field) for field in found.fields], hints
             return found
     raise Unsupported(f"{cls.__name__} has no fields that are known here")
 

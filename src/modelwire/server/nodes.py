@@ -37,9 +37,9 @@ class Misfit(Exception):
 
 
 class Node:
-    """One type, compiled."""
+    """One type, compiled; nothing changes it once it is complete, since several tools may have it."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
     exact: Any = None
     """The class whose instances are this node's and no other's; None where there is no such class."""
