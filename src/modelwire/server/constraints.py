@@ -120,6 +120,8 @@ def beside(annotation: Any) -> Rules:
     Raises:
         Unsupported: A rule that nothing would enforce.
     """
+    if isinstance(annotation, type):
+        return Rules()
     options = get_args(annotation) if is_union(annotation) else (annotation,)
     found = [read(metadata) for option in options if (metadata := getattr(option, "__metadata__", ()))]
     if len(found) == 1:

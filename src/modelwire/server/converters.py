@@ -80,7 +80,7 @@ def converter(annotation: Any, scope: Scope | None = None, *, closed: bool = Fal
     Raises:
         Unsupported: Nothing could enforce the type.
     """
-    return _Builder(scope, closed).whole(annotation)
+    return _PLAIN[annotation] if is_simple(annotation) else _Builder(scope, closed).whole(annotation)
 
 
 def mirrored(annotation: Any, scope: Scope | None = None, *, closed: bool = False) -> Node:
@@ -101,7 +101,6 @@ def mirrored(annotation: Any, scope: Scope | None = None, *, closed: bool = Fals
 class _Builder:
     def __init__(self, scope: Scope | None, closed: bool) -> None:
         self._scope = scope
-        self._names = {} if scope is None else scope.names
         self._closed = closed
         self._made: dict[Any, Node] = {}
         self._sure = False
@@ -111,6 +110,10 @@ class _Builder:
         self._read: list[Reading] = []
         self._tied = self._circular = False
         """Names were looked up that no `Reading` tells of; a class came up inside itself."""
+
+    @property
+    def _names(self) -> Mapping[str, Any]:
+        return {} if self._scope is None else self._scope.names
 
     def whole(self, annotation: Any) -> Node:
         """Build a node and, if that works, have its parts known for the next one."""
@@ -266,28 +269,35 @@ class _Builder:
         return alias
 
     def _class(self, annotation: Any, cls: Any, args: tuple[Any, ...], reason: str) -> Node:
-        for known, make in self._makers(annotation, cls, args):
-            if known:
-                return make()
+        found = self._found(annotation, cls, args)
+        if found is not None:
+            return found
         if self._sure:
             return Plain(annotation)
         raise Unsupported(reason)
 
-    def _makers(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> list[tuple[Any, Callable[[], Node]]]:
-        a_class = isinstance(cls, type)
-        return [
-            (cls in _LISTS, lambda: self._list(cls, args)),
-            (cls is tuple, lambda: self._tuple(annotation, args)),
-            (cls in _MAPPINGS, lambda: self._mapping(cls, args)),
-            (is_pydantic(cls), lambda: self._pydantic(annotation)),
-            (a_class and issubclass(cls, enum.Enum) and not issubclass(cls, enum.Flag), lambda: _enum(cls)),
-            (a_class and has_fields(cls), lambda: self._fields(cls, args)),
-            *((a_class and issubclass(cls, text[0]), lambda text=text: _text(cls, *text[1:])) for text in _TEXTS),
-        ]
+    def _found(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> Node | None:
+        if cls in _LISTS:
+            return self._list(cls, args)
+        if cls is tuple:
+            return self._tuple(annotation, args)
+        if cls in _MAPPINGS:
+            return self._mapping(cls, args)
+        if is_pydantic(cls):
+            return self._pydantic(annotation)
+        return self._of_class(cls, args) if isinstance(cls, type) else None
+
+    def _of_class(self, cls: Any, args: tuple[Any, ...]) -> Node | None:
+        if issubclass(cls, enum.Enum) and not issubclass(cls, enum.Flag):
+            return _enum(cls)
+        if has_fields(cls):
+            return self._fields(cls, args)
+        return next((Text(cls, form, noun, cls) for kind, form, noun in _TEXTS if issubclass(cls, kind)), None)
 
     def _pydantic(self, annotation: Any) -> Node:
-        self._tied |= getattr(annotation, "__pydantic_complete__", True) is not True
-        return Pydantic(annotation, self._names, closed=self._closed)
+        complete = getattr(annotation, "__pydantic_complete__", True) is True
+        self._tied |= not complete
+        return Pydantic(annotation, {} if complete else self._names, closed=self._closed)
 
     def _list(self, cls: Any, args: tuple[Any, ...]) -> Node:
         item = self.build(args[0] if args else Any)
@@ -387,10 +397,6 @@ def _enum(cls: Any) -> Node:
     text = cls.__dict__.get("__doc__") or ""
     # Python gives an enum without a docstring one of its own in some releases.
     return Choice(pairs, cls, "" if text == "An enumeration." else inspect.cleandoc(text))
-
-
-def _text(cls: Any, form: str, noun: str) -> Node:
-    return Text(cls, form, noun, cls)
 
 
 def _factory(value: Any) -> Callable[[], Any] | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
 from modelwire.errors import SignatureError
-from modelwire.server.annotations import Scope, is_union, unwrap, without_annotated
+from modelwire.server.annotations import Scope, is_simple, is_union, unwrap, without_annotated
 
 CONTEXT = 0
 """Which of a plan's values is the context; the values of the lifespan come after it, then those of the steps."""
@@ -188,6 +188,8 @@ class Injection:
             raise SignatureError(f"{self._name}: parameter 'ctx' has no annotation; write ctx: {kind.__name__}")
 
     def _source(self, parameter: inspect.Parameter, annotation: Any, chain: tuple[Step, ...]) -> int | None:
+        if is_simple(annotation) and not self._shared and not isinstance(parameter.default, Dependency):
+            return None
         found = [parameter.default] if isinstance(parameter.default, Dependency) else list(_marks(annotation))
         if len(found) > 1:
             raise SignatureError(f"{self._name}: parameter {parameter.name!r} has more than one Depends")

@@ -11,9 +11,9 @@ import enum
 import inspect
 import weakref
 from collections.abc import Hashable, Sequence
-from typing import Annotated, Any, ForwardRef, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
-from modelwire.server.annotations import Scope
+from modelwire.server.annotations import Scope, names_something
 from modelwire.server.generics import class_hints
 from modelwire.server.nodes import Node
 
@@ -115,19 +115,6 @@ def _key(annotation: Any) -> Hashable | None:
         return (id(Literal), *((type(value), value) for value in args)) if plain else None
     parts = tuple(_key(arg) if arg is not Ellipsis else id(arg) for arg in args)
     return None if None in parts else (id(origin), *parts)
-
-
-def names_something(annotation: Any) -> bool:
-    """Whether an annotation is text, or there is text inside it, so that it means what its names mean."""
-    if isinstance(annotation, str | ForwardRef):
-        return True
-    if isinstance(annotation, type) and get_origin(annotation) is None:
-        return False
-    if get_origin(annotation) is Literal:
-        return False
-    if get_origin(annotation) is Annotated:
-        return names_something(annotation.__origin__)
-    return any(names_something(arg) for arg in get_args(annotation))
 
 
 def is_written_as_text(cls: Any) -> bool:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import copy
 import datetime
+import decimal
 import functools
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,10 +84,12 @@ def _taken(annotation: Any) -> dict[str, Any]:
 
 
 def _given(annotation: Any) -> dict[str, Any]:
-    return dict(_SIMPLE(annotation)) if is_simple(annotation) else msgspec.json.schema(annotation)
+    return dict(_LEAF(annotation)) if is_simple(annotation) or annotation in _LEAVES else msgspec.json.schema(annotation)
 
 
-_SIMPLE = functools.cache(msgspec.json.schema)
+_LEAF = functools.cache(msgspec.json.schema)
+_LEAVES = frozenset({datetime.date, datetime.datetime, datetime.time, datetime.timedelta, uuid.UUID, decimal.Decimal})
+"""Types of which many parameters are, and whose schema is one object of plain words."""
 
 
 def _with_default(schema: dict[str, Any], node: Node, default: Any) -> dict[str, Any]:

@@ -458,7 +458,8 @@ def _docstring(function: Callable[..., Any]) -> docstrings.Docstring:
     inner: Any = function
     while isinstance(inner, functools.partial):
         inner = inner.func
-    found = docstrings.parse(inspect.getdoc(inner))
+    own = inner.__doc__ if isinstance(inner, types.FunctionType) else None
+    found = docstrings.parse(own or inspect.getdoc(inner))
     plain = unwrap(inner)
     if not inspect.isroutine(inner) and not isinstance(inner, type) and plain is not inner:
         call = docstrings.parse(plain.__doc__)
