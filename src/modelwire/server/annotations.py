@@ -358,6 +358,8 @@ def _unusable(node: Any, seen: set[int]) -> str | None:
 
 def names_something(annotation: Any) -> bool:
     """Whether an annotation is text, or there is text inside it, so that it means what its names mean."""
+    if isinstance(annotation, type):
+        return False
     if isinstance(annotation, str | ForwardRef):
         return True
     origin = get_origin(annotation)
@@ -370,12 +372,17 @@ def names_something(annotation: Any) -> bool:
 
 def is_simple(annotation: Any) -> bool:
     """Whether this is one of the types that most parameters have, about which there is nothing to find out."""
-    return annotation is Any or any(annotation is kind for kind in (str, int, float, bool, None))
+    return (
+        annotation is str or annotation is int or annotation is bool or annotation is float
+        or annotation is Any or annotation is None
+    )  # fmt: skip
 
 
 def is_union(annotation: Any) -> bool:
     """Whether this is ``A | B`` or ``Union[A, B]``."""
-    return get_origin(annotation) in (Union, types.UnionType)
+    if isinstance(annotation, type):  # most are, and a library's class may take long to say what it has not
+        return False
+    return isinstance(annotation, types.UnionType) or getattr(annotation, "__origin__", None) is Union
 
 
 def without_annotated(annotation: Any) -> Any:

@@ -23,6 +23,17 @@ def members_of(value: Any) -> Iterable[Any]:
     return value if is_list(value) else ()
 
 
+def copied(value: Any) -> Any:
+    """Return decoded JSON that shares no object and no array with ``value``."""
+    if type(value) is dict:
+        members: dict[Any, Any] = value
+        return {name: copied(item) for name, item in members.items()}
+    if type(value) is list:
+        items: list[Any] = value
+        return [copied(item) for item in items]
+    return value
+
+
 def depth(value: Any, most: int) -> int:
     """Return how many objects and arrays with members stand within each other, ``most + 1`` for more than ``most``."""
     level: list[Any] = [value]

@@ -104,10 +104,10 @@ def key_of(annotation: Any, closed: bool) -> Hashable | None:
 
 
 def _key(annotation: Any) -> Hashable | None:
+    if isinstance(annotation, type) or annotation is None or annotation is Any:
+        return id(annotation)
     origin = get_origin(annotation)
-    if origin is None:
-        return id(annotation) if isinstance(annotation, type) or annotation is None or annotation is Any else None
-    if origin is Annotated:
+    if origin is None or origin is Annotated:
         return None
     args = get_args(annotation)
     if origin is Literal:

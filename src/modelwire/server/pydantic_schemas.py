@@ -68,6 +68,12 @@ def closing(word: Any = False) -> Any:
     return type("Closing", (base,), {name: closed(getattr(base, name)) for name in names})
 
 
+@functools.cache
+def marking() -> Any:
+    """Return `closing` for what is `written_as_read`: it says `CLOSED`, and asks for the mode no more."""
+    return type("Marking", (closing(CLOSED),), {"mode": "validation"})
+
+
 def _closed(found: dict[str, Any], core: dict[str, Any], word: Any) -> dict[str, Any]:
     """Close the schema of a class.
 

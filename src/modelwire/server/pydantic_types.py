@@ -18,10 +18,10 @@ import msgspec
 from modelwire.server import explain, schema_words
 from modelwire.server.constraints import Unsupported
 from modelwire.server.definitions import PREFIX, Definitions
-from modelwire.server.json_values import depth, is_list, is_object
+from modelwire.server.json_values import copied, depth, is_list, is_object
 from modelwire.server.nodes import Misfit, Node
 from modelwire.server.pydantic_neutral import written_as_read
-from modelwire.server.pydantic_schemas import CLOSED, closing, generator
+from modelwire.server.pydantic_schemas import CLOSED, closing, generator, marking
 from modelwire.server.unknown_members import UnknownMembers
 
 _EXPLAINED_DEPTH = 12
@@ -139,7 +139,7 @@ class Pydantic(Node):
         return schema_words.clauses(schema, validator.iter_errors(value), path)
 
     def schema(self, defs: Definitions) -> dict[str, Any]:
-        whole = dict(self._output if defs.output else self._input)
+        whole = copied(self._output if defs.output else self._input)  # a schema is its tool's own
         components = whole.pop("$defs", {})
         return defs.merge(whole, components)
 
@@ -162,7 +162,7 @@ class _Compiled:
         self._taken: dict[bool, dict[str, Any]] = {}
         self._marked: dict[str, Any] | None = None
         if written_as_read(self.adapter.core_schema):
-            self._marked = _generated(self.adapter, "validation", closing(CLOSED))
+            self._marked = _generated(self.adapter, "validation", marking())
             self.written = self.taken(False)
         else:
             self.written = _tidied(_generated(self.adapter, "serialization", generator()), closed=False)

@@ -141,7 +141,7 @@ class Registration(FileRegistration):
             tool = t.Tool(
                 name,
                 made.signature.input_schema,
-                **_about(function, options),
+                **_about(made.signature.description, options),
                 output_schema=made.signature.output_schema if given is None else given,
                 annotations=options.get("annotations"),
             )
@@ -199,7 +199,7 @@ class Registration(FileRegistration):
         """Register a resource or a family of them, at any time; connected clients are told. See `resource`."""
         refuse_unknown("add_resource", options, ResourceOptions)
         about: dict[str, Any] = {
-            **_about(function, options),
+            **_about(documented(function), options),
             "mime_type": options.get("mime_type"),
             "annotations": options.get("annotations"),
         }
@@ -251,7 +251,7 @@ class Registration(FileRegistration):
         name = options.get("name") or tool_name(function)
         prompts = self.features.prompts
         compiled = self._compiler(function, name, options, False)
-        prompt = t.Prompt(name, **_about(function, options))
+        prompt = t.Prompt(name, **_about(documented(function), options))
         seen = _seen(f"prompt {name!r}", options)
         self.features.add(prompts.registry, name, seen, lambda: prompts.from_function(prompt, compiled()))
 
@@ -420,11 +420,11 @@ def _seen(what: str, options: Options) -> Visibility:
     return visibility(what, options.get("enabled", True), options.get("tags", ()))
 
 
-def _about(function: Callable[..., Any], options: Options) -> dict[str, Any]:
+def _about(described: str | None, options: Options) -> dict[str, Any]:
     icons = options.get("icons")
     return {
         "title": options.get("title"),
-        "description": options.get("description") or documented(function),
+        "description": options.get("description") or described,
         "icons": None if icons is None else list(icons),
         "meta": options.get("meta"),
     }

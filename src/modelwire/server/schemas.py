@@ -8,7 +8,6 @@ not be advertised.
 
 from __future__ import annotations
 
-import copy
 import datetime
 import decimal
 import functools
@@ -20,6 +19,7 @@ import msgspec
 
 from modelwire.server.annotations import is_simple
 from modelwire.server.definitions import PREFIX, Definitions
+from modelwire.server.json_values import copied
 from modelwire.server.nodes import Misfit, Node
 
 _FORMATS: dict[Any, str] = {datetime.datetime: "date-time", datetime.time: "time"}
@@ -67,7 +67,7 @@ def result_schema(node: Node) -> dict[str, Any]:
     name = schema.get("$ref", "").removeprefix(PREFIX)
     if name:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
-        schema = {**copy.deepcopy(components[name]), **rest}
+        schema = {**copied(components[name]), **rest}
         if not _refers(schema, name) and not any(
             _refers(other, name) for key, other in components.items() if key != name
         ):

@@ -54,12 +54,13 @@ class Signature:
         check_result: Returns a result as JSON, or raises `ResultError`; see `ResultCheck.encode`.
         context_parameter: The parameter that takes the context, to be passed by keyword; None without one.
         plan: What else fills parameters that are no arguments, and how it is made; None where nothing does.
+        description: What the docstring says of the function; None without any.
         descriptions: What the docstring says of each parameter.
     """
 
     __slots__ = ("_given", "_keywords", "_may_lack", "_plain", "_positional", "_values", "check_result",
-                 "context_parameter", "descriptions", "input_schema", "is_async", "is_generator", "output_schema",
-                 "plan")  # fmt: skip
+                 "context_parameter", "description", "descriptions", "input_schema", "is_async", "is_generator",
+                 "output_schema", "plan")  # fmt: skip
 
     def __init__(self, parts: _Parts, check: ResultCheck, output_schema: dict[str, Any] | None) -> None:
         self._values = parts.binder.values
@@ -76,6 +77,7 @@ class Signature:
         self.context_parameter = parts.injection.context
         plan = parts.injection.plan
         self.plan = plan if plan.more_than_context else None
+        self.description = parts.description
         self.descriptions = parts.descriptions
 
     @property
@@ -205,7 +207,9 @@ class _Parts:
         self._read_parameters()
         self.returns = self._evaluated(self._signature.return_annotation, "its result")
         self.is_async, self.is_generator = _flavour(function, self.returns)
-        self.descriptions = {**_docstring(function).parameters, **_written_beside(self._hints)}
+        documented = _docstring(function)
+        self.description = documented.description or None
+        self.descriptions = {**documented.parameters, **_written_beside(self._hints)}
         self.wire = {key: rules.name or key for key, rules in self._rules.items()}
         self._refuse_same_names()
         # Positional ones first: the order in which `Signature.bind` takes the values apart.
