@@ -396,6 +396,8 @@ def without_markers(annotation: Any) -> Any:
         options = get_args(annotation)
         bare = tuple(without_markers(option) for option in options)
         return annotation if bare == options else Union[bare]  # noqa: UP007 - known at run time only
+    if isinstance(annotation, type):
+        return annotation
     metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
     kept = tuple(item for item in metadata if not isinstance(item, Name | Header))
     if len(kept) == len(metadata):

@@ -24,7 +24,7 @@ import msgspec
 
 from modelwire.server import explain
 from modelwire.server.annotations import Header, Name, Scope, is_pydantic, is_simple, is_union, misplaced, refusal
-from modelwire.server.constraints import MISSING, Check, Rules, Unsupported, limit_check, read
+from modelwire.server.constraints import MISSING, Check, Rules, Unsupported, is_field, limit_check, read
 from modelwire.server.containers import Items, Members, PlainKey, Row
 from modelwire.server.fields import has_fields, outline
 from modelwire.server.generics import bound, substitute
@@ -131,7 +131,7 @@ class _Builder:
             return _PLAIN[annotation]
         key = key_of(annotation, self._closed)
         if key is None:
-            return self._built(annotation, refusal)
+            return self._built(annotation, _refusal)
         if (known := _KNOWN.find(key, self._scope)) is not None:
             self._read += known[1]
             return known[0]
@@ -173,10 +173,11 @@ class _Builder:
             return Choice([(_literal(value), value) for value in args])
         if isinstance(annotation, TypeVar):
             return self.build(bound(annotation))
-        for name in ("__supertype__", "__value__"):
-            if hasattr(origin or annotation, name):
-                return self._named(annotation, origin or annotation, args, name)
-        return self._class(annotation, origin or annotation, args, reason)
+        cls = origin or annotation
+        for name in () if isinstance(cls, type) else ("__supertype__", "__value__"):
+            if hasattr(cls, name):
+                return self._named(annotation, cls, args, name)
+        return self._class(annotation, cls, args, reason)
 
     def _resolved(self, name: str | ForwardRef, module: Mapping[str, Any] | None = None) -> Any:
         text = name if isinstance(name, str) else name.__forward_arg__
@@ -364,6 +365,13 @@ class _Builder:
             node.others = self.build(found.others)
         node.fields = found.fields
         return node
+
+
+def _refusal(annotation: Any) -> str | None:
+    """As `refusal`, without the words for what is taken apart in any case."""
+    if any(is_field(item) for item in getattr(annotation, "__metadata__", ())):
+        return "pydantic's Field"
+    return refusal(annotation)
 
 
 def _checked(node: Node, whole: Node, rules: Rules) -> Node:

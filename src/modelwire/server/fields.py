@@ -131,6 +131,8 @@ def _named(field: Field) -> Field:
 def unqualified(hint: Any) -> tuple[Any, bool | None]:
     """Return a field's type without ``Required`` and the like, and what they say: whether it must be there."""
     required: bool | None = None
+    if isinstance(hint, type):
+        return hint, None
     while (origin := get_origin(hint)) is not None:
         if origin is Annotated:  # `Annotated[NotRequired[int], ...]` is written, too
             base, *metadata = get_args(hint)

@@ -50,7 +50,7 @@ def written_as_read(core: Any) -> bool:
     kind = found["type"]
     if kind not in _PARTS or any(found.get(name) for name in _DIFFERENT) or not _is_named_alike(found):
         return False
-    if not _is_known(found.get("metadata")) or not _is_configured(found.get("cls")):
+    if not _is_known(found.get("metadata")) or ("cls" in found and not _is_configured(found["cls"])):
         return False
     return all(_parts_are(found[name]) for name in _PARTS[kind] if name in found)
 

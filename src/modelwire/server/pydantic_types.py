@@ -227,6 +227,8 @@ def _without_titles(schema: Any, own: str, closed: bool) -> Any:
 def _made_of(title: Any, name: str) -> bool:
     if not isinstance(title, str) or not name:
         return False
+    if title.replace(" ", "_").lower() == name:  # as pydantic makes most of them
+        return True
     plain = "".join(character for character in name if character.isalnum()).lower()
     return "".join(character for character in title if character.isalnum()).lower() == plain
 

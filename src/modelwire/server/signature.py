@@ -480,6 +480,8 @@ def _written_beside(annotations: dict[str, Any]) -> dict[str, str]:
     """Descriptions in ``Annotated[str, "City name"]`` and ``Annotated[str, Doc("City name")]``."""
     found: dict[str, str] = {}
     for name, annotation in annotations.items():
+        if isinstance(annotation, type):
+            continue
         options = get_args(annotation) if is_union(annotation) else (annotation,)
         for item in (item for option in options for item in getattr(option, "__metadata__", ())):
             text = item if isinstance(item, str) else _documentation(item)
