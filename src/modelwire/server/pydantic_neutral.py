@@ -24,8 +24,9 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "definitions": ("schema", "definitions"),
 }
 """The kinds that are read and written alike, and what of them must be so, too."""
-_DIFFERENT = ("serialization", "computed_fields", "serialization_exclude", "serialization_exclude_if", "init_only",
-              "extras_schema")  # fmt: skip
+_DIFFERENT = frozenset(
+    ("serialization computed_fields serialization_exclude serialization_exclude_if init_only extras_schema").split()
+)
 _CONFIG = frozenset(
     ("title extra frozen strict from_attributes validate_assignment arbitrary_types_allowed validate_default "
      "str_strip_whitespace str_min_length str_max_length str_to_lower str_to_upper hide_input_in_errors "
@@ -48,7 +49,7 @@ def written_as_read(core: Any) -> bool:
         return False
     found: dict[str, Any] = core
     kind = found["type"]
-    if kind not in _PARTS or any(found.get(name) for name in _DIFFERENT) or not _is_named_alike(found):
+    if kind not in _PARTS or any(found[name] for name in _DIFFERENT & found.keys()) or not _is_named_alike(found):
         return False
     if not _is_known(found.get("metadata")) or ("cls" in found and not _is_configured(found["cls"])):
         return False
@@ -66,6 +67,8 @@ def _is_fields(part: Any) -> bool:
 
 
 def _is_named_alike(found: dict[str, Any]) -> bool:
+    if not found["type"].endswith("-field"):
+        return True
     read = found.get("validation_alias")
     return read == found.get("serialization_alias") and (read is None or isinstance(read, str)) and found.get("init", True)
 
