@@ -79,7 +79,8 @@ class Binder:
 
     def __getattr__(self, name: str) -> Any:
         """Make what decodes once it is needed: most tools of a large server are never called, and a class for each
-        costs time and memory. Asked only for what is not there, so that a call pays nothing."""
+        costs time and memory. Asked only for what is not there, so that a call pays nothing.
+        """
         if name != "_decode":
             raise AttributeError(name)
         fields = {argument.name: _field(argument) for argument in self._arguments.values()}

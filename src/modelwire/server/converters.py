@@ -17,7 +17,7 @@ import re
 import sys
 import typing
 from collections import abc
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Annotated, Any, ForwardRef, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
@@ -105,8 +105,8 @@ class _Builder:
         self._made: dict[Any, Node] = {}
         self._sure = False
         """Inside a type that msgspec enforces, whose parts it enforces then, too."""
-        self._new: list[tuple[Hashable, Any, Node, list[Reading]]] = []
-        """What may be known from now on, once all of it is complete."""
+        self._new: dict[Hashable, tuple[Any, Node, Sequence[Reading]]] = {}
+        """What may be known from now on, once all of it is complete: type, node, what it depends on."""
         self._read: list[Reading] = []
         self._tied = self._circular = False
         """Names were looked up that no `Reading` tells of; a class came up inside itself."""
@@ -119,7 +119,7 @@ class _Builder:
         """Build a node and, if that works, have its parts known for the next one."""
         node = self.build(annotation)
         if not self._tied:
-            for key, part, made, readings in self._new:
+            for key, (part, made, readings) in self._new.items():
                 _KNOWN.keep(key, part, made, self._read if self._circular else readings)
         return node
 
@@ -132,18 +132,20 @@ class _Builder:
         key = key_of(annotation, self._closed)
         if key is None:
             return self._built(annotation, _refusal)
-        if (known := _KNOWN.find(key, self._scope)) is not None:
+        known = self._new[key][1:] if key in self._new else _KNOWN.find(key, self._scope)
+        if known is not None:
             self._read += known[1]
             return known[0]
         before = len(self._read)
         node = self._built(annotation, self._refusal)
-        self._new.append((key, annotation, node, self._read[before:]))
+        self._new[key] = (annotation, node, self._read[before:])
         return node
 
     def _refusal(self, annotation: Any) -> str | None:
         """As `refusal`; what the other side of the same class found out is not found out again."""
         known = _KNOWN.find(key_of(annotation, not self._closed), self._scope)
-        return None if known is not None and getattr(known[0], "annotation", None) is annotation else refusal(annotation)
+        accepted = known is not None and isinstance(known[0], Plain) and known[0].annotation is annotation
+        return None if accepted else refusal(annotation)
 
     def _built(self, annotation: Any, refused: Callable[[Any], str | None]) -> Node:
         reason = None if self._sure else refused(annotation)

@@ -25,13 +25,9 @@ def members_of(value: Any) -> Iterable[Any]:
 
 def copied(value: Any) -> Any:
     """Return decoded JSON that shares no object and no array with ``value``."""
-    if type(value) is dict:
-        members: dict[Any, Any] = value
-        return {name: copied(item) for name, item in members.items()}
-    if type(value) is list:
-        items: list[Any] = value
-        return [copied(item) for item in items]
-    return value
+    if is_object(value):
+        return {name: copied(item) for name, item in value.items()}
+    return [copied(item) for item in value] if is_list(value) else value
 
 
 def depth(value: Any, most: int) -> int:

@@ -17,7 +17,6 @@ from modelwire.server.annotations import Scope, names_something
 from modelwire.server.generics import class_hints
 from modelwire.server.nodes import Node
 
-
 _LITERALS = (str, int, float, type(None), enum.Enum)
 
 
@@ -42,51 +41,40 @@ class Reading(NamedTuple):
             return False
 
 
-class _Entry(NamedTuple):
-    node: weakref.ref[Node]
-    annotation: Any
-    """Kept for as long as the node, so that no other class gets the id of one of its."""
-    readings: tuple[Reading, ...]
-
-
 class Known:
-    """Nodes by their types. Safe to use from several threads: at worst a node is made twice."""
+    """Nodes by their types. Safe to use from several threads: at worst a node is made twice.
+
+    All that it holds of a class is held by the class's node, so that both go at once.
+    """
 
     def __init__(self) -> None:
-        self._entries: dict[Hashable, _Entry] = {}
+        self._nodes: weakref.WeakValueDictionary[Hashable, Node] = weakref.WeakValueDictionary()
 
-    def find(self, key: Hashable, scope: Scope | None) -> tuple[Node, tuple[Reading, ...]] | None:
+    def find(self, key: Hashable, scope: Scope | None) -> tuple[Node, Sequence[Reading]] | None:
         """Return the node of a type, and what it depends on; None where it is not known.
 
         Args:
             key: What `key_of` returned.
             scope: Names that annotations of classes may use.
         """
-        entry = self._entries.get(key)
-        node = None if entry is None else entry.node()
-        if entry is None or node is None or not all(reading.holds(scope) for reading in entry.readings):
+        node = self._nodes.get(key)
+        known = None if node is None else node.known_as.get(key)
+        if node is None or known is None or not all(reading.holds(scope) for reading in known[1]):
             return None
-        return node, entry.readings
+        return node, known[1]
 
     def keep(self, key: Hashable, annotation: Any, node: Node, readings: Sequence[Reading]) -> None:
         """Know a node, for as long as somebody else holds it.
 
         Args:
             key: What `key_of` returned.
-            annotation: Its type.
+            annotation: Its type, which is kept as long as the node: no other class gets the id of one of its.
             node: The node, complete.
             readings: What it depends on.
         """
-
-        def forget(gone: weakref.ref[Node]) -> None:
-            entry = self._entries.get(key)
-            if entry is not None and entry.node is gone:
-                self._entries.pop(key, None)
-
-        self._entries[key] = _Entry(weakref.ref(node, forget), annotation, tuple(readings))
-
-    def __len__(self) -> int:
-        return len(self._entries)
+        # Replaced, never changed: another thread may be looking.
+        node.known_as = {**getattr(node, "known_as", {}), key: (annotation, tuple(readings))}
+        self._nodes[key] = node
 
 
 def key_of(annotation: Any, closed: bool) -> Hashable | None:
@@ -111,8 +99,8 @@ def _key(annotation: Any) -> Hashable | None:
         return None
     args = get_args(annotation)
     if origin is Literal:
-        plain = all(isinstance(value, _LITERALS) for value in args)
-        return (id(Literal), *((type(value), value) for value in args)) if plain else None
+        typed: list[tuple[type, Any]] = [(type(value), value) for value in args if isinstance(value, _LITERALS)]
+        return (id(Literal), *typed) if len(typed) == len(args) else None
     parts = tuple(_key(arg) if arg is not Ellipsis else id(arg) for arg in args)
     return None if None in parts else (id(origin), *parts)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from modelwire.server.json_values import is_object, members_of
+from modelwire.server.json_values import is_list, is_object, members_of
 
 _PARTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("any", "none", "bool", "int", "float", "str", "date", "time", "datetime", "uuid"), ()),
@@ -42,9 +42,10 @@ def written_as_read(core: Any) -> bool:
     Args:
         core: What pydantic validates by, a core schema.
     """
-    if isinstance(core, list | tuple):
-        parts: Any = core
-        return all(written_as_read(part) for part in parts)
+    if isinstance(core, tuple):  # an option of a union, with its name
+        return written_as_read(core[0])
+    if is_list(core):
+        return all(written_as_read(part) for part in core)
     if not is_object(core) or "type" not in core:
         return False
     found: dict[str, Any] = core
@@ -57,7 +58,7 @@ def written_as_read(core: Any) -> bool:
 
 
 def _parts_are(part: Any) -> bool:
-    by_name = is_object(part) and "type" not in part or _is_fields(part)
+    by_name = (is_object(part) and "type" not in part) or _is_fields(part)
     return all(written_as_read(field) for field in members_of(part)) if by_name else written_as_read(part)
 
 
@@ -70,7 +71,9 @@ def _is_named_alike(found: dict[str, Any]) -> bool:
     if not found["type"].endswith("-field"):
         return True
     read = found.get("validation_alias")
-    return read == found.get("serialization_alias") and (read is None or isinstance(read, str)) and found.get("init", True)
+    return (
+        read == found.get("serialization_alias") and (read is None or isinstance(read, str)) and found.get("init", True)
+    )
 
 
 def _is_known(metadata: Any) -> bool:

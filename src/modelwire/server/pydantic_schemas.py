@@ -30,6 +30,10 @@ class _Methods(dict[str, Any]):
         return found
 
 
+def _methods(owner: Any) -> _Methods:
+    return _Methods(owner)
+
+
 @functools.cache
 def _method(kind: str) -> str:
     return f"{kind.replace('-', '_')}_schema"
@@ -50,8 +54,8 @@ def _encode_default(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
 def generator() -> Any:
     """Return pydantic's ``GenerateJsonSchema``, sparing itself what it does not need."""
     base: Any = sys.modules["pydantic.json_schema"].GenerateJsonSchema
-    quick = {
-        "build_schema_type_to_method": lambda self: _Methods(self),  # pyright: ignore[reportUnknownLambdaType]
+    quick: dict[str, Any] = {
+        "build_schema_type_to_method": _methods,
         "encode_default": _encode_default(base.encode_default),
     }
     return type("Generator", (base,), quick)

@@ -198,7 +198,8 @@ def _generated(adapter: Any, mode: str, kind: Any) -> dict[str, Any]:
 def _tidied(found: dict[str, Any], *, closed: bool) -> dict[str, Any]:
     """The schema as it is shown, without its titles and with what stands for `CLOSED`."""
     components = {name: _without_titles(schema, name, closed) for name, schema in found.get("$defs", {}).items()}
-    root = _without_titles({key: value for key, value in found.items() if key != "$defs"}, found.get("title", ""), closed)
+    whole = {key: value for key, value in found.items() if key != "$defs"}
+    root = _without_titles(whole, found.get("title", ""), closed)
     return {**root, "$defs": components} if components else root
 
 

@@ -14,6 +14,7 @@ from modelwire.protocol import types as t
 from modelwire.rules.uri_template import UriTemplate
 from modelwire.server import contents
 from modelwire.server.annotations import Scope
+from modelwire.server.collection import EVERYBODY
 from modelwire.server.context import Context
 from modelwire.server.file_registration import FileRegistration
 from modelwire.server.functions import Function, refuse_timeout
@@ -417,6 +418,8 @@ class Registration(FileRegistration):
 
 
 def _seen(what: str, options: Options) -> Visibility:
+    if "enabled" not in options and "tags" not in options:
+        return EVERYBODY
     return visibility(what, options.get("enabled", True), options.get("tags", ()))
 
 

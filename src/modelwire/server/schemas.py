@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from modelwire.server.annotations import is_simple
+from modelwire.server.defaults import is_plain
 from modelwire.server.definitions import PREFIX, Definitions
 from modelwire.server.json_values import copied
 from modelwire.server.nodes import Misfit, Node
@@ -84,11 +85,15 @@ def _taken(annotation: Any) -> dict[str, Any]:
 
 
 def _given(annotation: Any) -> dict[str, Any]:
-    return dict(_LEAF(annotation)) if is_simple(annotation) or annotation in _LEAVES else msgspec.json.schema(annotation)
+    leaf = annotation in _LEAVES if isinstance(annotation, type) else is_simple(annotation)
+    return dict(_LEAF(annotation)) if leaf else msgspec.json.schema(annotation)
 
 
 _LEAF = functools.cache(msgspec.json.schema)
-_LEAVES = frozenset({datetime.date, datetime.datetime, datetime.time, datetime.timedelta, uuid.UUID, decimal.Decimal})
+_LEAVES = frozenset({
+    str, int, float, bool, decimal.Decimal, uuid.UUID,
+    datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
+})  # fmt: skip
 """Types of which many parameters are, and whose schema is one object of plain words."""
 
 
@@ -96,6 +101,8 @@ def _with_default(schema: dict[str, Any], node: Node, default: Any) -> dict[str,
     """A default may be anything in Python (NaN, a sentinel); it is shown where a client could send it."""
     if default is None:
         return _without_null(schema)
+    if is_plain(node, default):
+        return {**schema, "default": default}
     try:
         plain = node.dump(default, "")
         node.load(plain, "")

@@ -409,11 +409,14 @@ def called(function: Callable[..., Any]) -> Any:
     inner: Any = function
     while isinstance(inner, functools.partial):
         inner = inner.func
-    return inner if inspect.isroutine(inner) or isinstance(inner, type) else type(inner).__call__
+    plain = isinstance(inner, types.FunctionType | type) or inspect.isroutine(inner)
+    return inner if plain else type(inner).__call__
 
 
 def _described(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return what `inspect.signature` describes rightly: it takes the first parameter off a static ``__call__`` too."""
+    if isinstance(function, types.FunctionType):
+        return function
     static = isinstance(inspect.getattr_static(type(function), "__call__", None), staticmethod)
     return function.__call__ if static else function
 
@@ -462,8 +465,9 @@ def _docstring(function: Callable[..., Any]) -> docstrings.Docstring:
     inner: Any = function
     while isinstance(inner, functools.partial):
         inner = inner.func
-    own = inner.__doc__ if isinstance(inner, types.FunctionType) else None
-    found = docstrings.parse(own or inspect.getdoc(inner))
+    if isinstance(inner, types.FunctionType):
+        return docstrings.parse(inner.__doc__ or inspect.getdoc(inner))
+    found = docstrings.parse(inspect.getdoc(inner))
     plain = unwrap(inner)
     if not inspect.isroutine(inner) and not isinstance(inner, type) and plain is not inner:
         call = docstrings.parse(plain.__doc__)
