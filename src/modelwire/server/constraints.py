@@ -160,6 +160,9 @@ def _read(item: Any, found: Rules) -> None:
 
 
 def _library(item: Any) -> str:
+    own = type(item).__module__.partition(".")[0]
+    if own in _LIBRARIES:
+        return own
     roots = [base.__module__.partition(".")[0] for base in type(item).__mro__]
     return next((root for root in roots if root in _LIBRARIES), "")
 

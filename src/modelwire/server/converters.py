@@ -144,8 +144,11 @@ class _Builder:
     def _refusal(self, annotation: Any) -> str | None:
         """As `refusal`; what the other side of the same class found out is not found out again."""
         known = _KNOWN.find(key_of(annotation, not self._closed), self._scope)
-        accepted = known is not None and isinstance(known[0], Plain) and known[0].annotation is annotation
-        return None if accepted else refusal(annotation)
+        if known is None:
+            return refusal(annotation)
+        if not isinstance(known[0], Plain):
+            return "it is taken apart"
+        return None if known[0].annotation is annotation else refusal(annotation)
 
     def _built(self, annotation: Any, refused: Callable[[Any], str | None]) -> Node:
         reason = None if self._sure else refused(annotation)

@@ -68,11 +68,13 @@ def result_schema(node: Node) -> dict[str, Any]:
     name = schema.get("$ref", "").removeprefix(PREFIX)
     if name:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
-        schema = {**copied(components[name]), **rest}
+        schema = {**components[name], **rest}
         if not _refers(schema, name) and not any(
             _refers(other, name) for key, other in components.items() if key != name
         ):
             del components[name]
+        else:
+            schema = copied(schema)
     return {**schema, "$defs": components} if components else schema
 
 
@@ -91,7 +93,7 @@ def _given(annotation: Any) -> dict[str, Any]:
 
 _LEAF = functools.cache(msgspec.json.schema)
 _LEAVES = frozenset({
-    str, int, float, bool, decimal.Decimal, uuid.UUID,
+    str, int, float, bool, type(None), decimal.Decimal, uuid.UUID,
     datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
 })  # fmt: skip
 """Types of which many parameters are, and whose schema is one object of plain words."""
@@ -122,7 +124,15 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refers(schema: Any, name: str) -> bool:
+    try:
+        written = msgspec.json.encode(schema)
+    except (TypeError, ValueError, RecursionError):
+        return _found_in(schema, name)
+    return (PREFIX + name).encode() in written and _found_in(schema, name)
+
+
+def _found_in(schema: Any, name: str) -> bool:
     if isinstance(schema, dict):
         found: dict[str, Any] = schema  # pyright: ignore[reportUnknownVariableType]
-        return found.get("$ref") == PREFIX + name or any(_refers(value, name) for value in found.values())
-    return isinstance(schema, list) and any(_refers(item, name) for item in schema)  # pyright: ignore[reportUnknownVariableType]
+        return found.get("$ref") == PREFIX + name or any(_found_in(value, name) for value in found.values())
+    return isinstance(schema, list) and any(_found_in(item, name) for item in schema)  # pyright: ignore[reportUnknownVariableType]
