@@ -106,6 +106,8 @@ def unwrap(function: Callable[..., Any]) -> Any:
     """Return the plain function inside partials, bound methods, callable objects and ``functools.wraps``."""
     inner: Any = function
     while True:
+        if isinstance(inner, types.FunctionType) and not inner.__dict__:
+            return inner
         if isinstance(inner, functools.partial):
             inner = inner.func
         elif inspect.ismethod(inner):
@@ -140,7 +142,7 @@ class Scope:
     def refresh(self) -> None:
         """Look again: more names may have been defined since."""
         self._locals: dict[str, Any] = {} if self._frame is None else dict(self._frame.f_locals)
-        if isinstance(self._plain, types.FunctionType):
+        if isinstance(self._plain, types.FunctionType) and self._plain.__closure__:
             self._locals.update(_closed_over(self._plain))
 
     @property

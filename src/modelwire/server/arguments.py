@@ -46,7 +46,7 @@ def not_an_object(raw: msgspec.Raw | bytes) -> RpcError:
     return RpcError(INVALID_PARAMS, f"params.arguments must be an object, not {_outline(raw)}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Argument:
     """One parameter as the binder sees it.
 

@@ -24,6 +24,9 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "definitions": ("schema", "definitions"),
 }
 """The kinds that are read and written alike, and what of them must be so, too."""
+_LEAVES = frozenset(kind for kind, parts in _PARTS.items() if not parts)
+_OWN_WORDS = frozenset("type min_length max_length pattern gt ge lt le multiple_of expected strict".split())
+"""What most types without parts say of themselves, and no more."""
 _DIFFERENT = frozenset(
     ("serialization computed_fields serialization_exclude serialization_exclude_if init_only extras_schema").split()
 )
@@ -50,6 +53,8 @@ def written_as_read(core: Any) -> bool:
         return False
     found: dict[str, Any] = core
     kind = found["type"]
+    if kind in _LEAVES and found.keys() <= _OWN_WORDS:
+        return True
     if kind not in _PARTS or any(found[name] for name in _DIFFERENT & found.keys()) or not _is_named_alike(found):
         return False
     if not _is_known(found.get("metadata")) or ("cls" in found and not _is_configured(found["cls"])):

@@ -13,7 +13,7 @@ import decimal
 import functools
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_origin
 
 import msgspec
 
@@ -81,9 +81,11 @@ def result_schema(node: Node) -> dict[str, Any]:
 def _taken(annotation: Any) -> dict[str, Any]:
     """The schema of what comes for a type without parts."""
     found = _given(annotation)
-    if annotation in _NUMBERS:
+    if isinstance(annotation, type):
+        return {"format": _FORMATS[annotation], **found} if annotation in _FORMATS else found
+    if get_origin(annotation) is dict and annotation in _NUMBERS:
         return {**found, "propertyNames": {"pattern": _NUMBERS[annotation]}}
-    return {"format": _FORMATS[annotation], **found} if annotation in _FORMATS else found
+    return found
 
 
 def _given(annotation: Any) -> dict[str, Any]:
