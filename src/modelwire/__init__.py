@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         SignatureError,
         ToolError,
         UnsupportedRevision,
+        WrongResult,
     )
     from modelwire.protocol import types
     from modelwire.rpc.observer import Observer
@@ -88,6 +89,7 @@ __all__ = [
     "ToolError",
     "ToolsChanged",
     "UnsupportedRevision",
+    "WrongResult",
     "__version__",
     "form_schema",
     "safe_join",

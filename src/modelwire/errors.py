@@ -18,6 +18,7 @@
         │   └── ServerExited         the server's process ended: exit code, stderr
         ├── ProtocolViolation        the peer broke a rule of the specification
         │   └── FrameTooLarge        a message above ``max_message``
+        ├── WrongResult              a tool's result is not of the type that ``returns=`` asks for
         ├── SignatureError           a function that cannot become a tool, prompt or resource
         └── ConfigError              a setting or a call of the library that cannot work
 
@@ -258,6 +259,24 @@ class FrameTooLarge(ProtocolViolation):
     def __init__(self, limit: int) -> None:
         super().__init__(f"message longer than max_message={limit} bytes; raise max_message to accept it")
         self.limit = limit
+
+
+class WrongResult(LocalError):
+    """A tool's result is not of the type that the caller asked for with ``returns=``; the tool has run.
+
+    Args:
+        tool: The tool's name.
+        expected: What was asked for, in words.
+        why: What came instead, and where inside it.
+        result: The whole result, a `CallToolResult`.
+    """
+
+    def __init__(self, tool: str, expected: str, why: str, result: Any) -> None:
+        super().__init__(f"the tool {tool!r} returned no {expected}: {why}; the error's `result` is the whole of it")
+        self.tool = tool
+        self.expected = expected
+        self.why = why
+        self.result = result
 
 
 class SignatureError(LocalError):

@@ -20,6 +20,7 @@ import pytest
 import typing_extensions
 
 from modelwire import Client, Server, ToolError, types
+from modelwire.protocol.structured import WRAPPED
 from tests.fake_server import MODERN, alive, talking
 from tests.wire import REVISIONS, every_revision, session_talk
 
@@ -53,8 +54,10 @@ async def given(server: Server, revision: str) -> tuple[dict[str, Any], Any, dic
     value = MISSING
     if "outputSchema" in tool and not result.get("isError"):
         jsonschema_rs.validator_for(tool["outputSchema"]).validate(result["structuredContent"])
+        assert (WRAPPED in tool.get("_meta", {})) is (WRAPPED in result.get("_meta", {}))
+    if "structuredContent" in result:
         value = result["structuredContent"]
-        if tool["outputSchema"].get("properties", {}).keys() == {"result"} and tool.get("_meta"):
+        if WRAPPED in result.get("_meta", {}):
             value = value["result"]
         text = result["content"][0]["text"]
         assert (text if isinstance(value, str) else json.loads(text)) == value

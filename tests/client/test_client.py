@@ -143,7 +143,7 @@ async def test_prompt_arguments_that_are_no_strings_are_sent_as_their_json() -> 
         call = asyncio.create_task(client.get_prompt("p", arguments))
         request = await fake.expect("prompts/get")
         assert request["params"]["arguments"] == {
-            "n": "5", "f": "1.5", "l": '[1,"2"]', "d": '{"a":null}', "b": "true", "z": "null", "s": "5", "u": "ü",
+            "n": "5", "f": "1.5", "l": '[1,"2"]', "d": '{"a":null}', "b": "true", "s": "5", "u": "ü",
         }  # fmt: skip
         await fake.result(request, {"messages": []})
         await call

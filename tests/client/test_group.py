@@ -26,6 +26,7 @@ from modelwire import (
     Server,
     ServerExited,
     ToolError,
+    WrongResult,
 )
 from modelwire.protocol import types as t
 from tests.clock import Clock
@@ -158,6 +159,12 @@ async def test_an_unknown_name_is_told_with_the_nearest() -> None:
             await group.call_tool("wether__forecast")
         with pytest.raises(ConfigError, match="has a tool or prompt 'nothing'"):
             group.origin("nothing")
+
+
+async def test_a_wrong_result_names_the_tool_as_the_group_does() -> None:
+    async with Group({"a": weather()}) as group:
+        with pytest.raises(WrongResult, match="the tool 'a__forecast' returned no int: result: expected an integer"):
+            await group.call("a__forecast", {"city": "Oslo"}, returns=int)
 
 
 async def test_options_of_calls_are_those_of_the_client() -> None:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from modelwire import Client, ConfigError, ProtocolViolation, Server, ToolError, types
+from modelwire import Audio, Client, ConfigError, Image, Server, Text, ToolError, WrongResult, types
 from modelwire.client.values import arguments_json, prompt_arguments, reference, value_of
 
 
@@ -40,7 +40,7 @@ def test_structured_content_comes_before_the_text() -> None:
 
 def test_null_is_a_structured_value() -> None:
     assert value_of(result("null", structured=None), None) is None
-    with pytest.raises(ProtocolViolation):
+    with pytest.raises(WrongResult):
         value_of(result("null", structured=None), int)
 
 
@@ -52,8 +52,8 @@ def test_a_structured_value_becomes_the_type_that_is_asked_for() -> None:
     assert value_of(result(structured={"x": 1, "later": 2}), Point) == Point(1)
 
 
-def test_a_structured_value_of_another_type_is_a_violation_that_says_where() -> None:
-    with pytest.raises(ProtocolViolation, match=r"no list\[.*Day\].*result\[0\]\.degrees: missing; expected a number"):
+def test_a_structured_value_of_another_type_is_wrong_and_says_where() -> None:
+    with pytest.raises(WrongResult, match=r"no list\[.*Day\].*result\[0\]\.degrees: missing; expected a number"):
         value_of(result(structured=[{"city": "Oslo"}]), list[Day])
 
 
@@ -75,7 +75,7 @@ def test_an_object_that_is_what_was_asked_for_stays_whole() -> None:
 
 def test_what_is_wrapped_with_something_beside_it_is_no_wrapping() -> None:
     for structured in ({"result": 3, "unit": "K"}, {"value": 3}, {"result": "three"}):
-        with pytest.raises(ProtocolViolation, match="no <class 'int'>"):
+        with pytest.raises(WrongResult, match="no int: "):
             value_of(result(structured=structured), int)
 
 
@@ -100,9 +100,9 @@ def test_a_text_that_is_no_json_may_still_be_of_the_type() -> None:
     assert value_of(result("2026-01-02"), datetime.date) == datetime.date(2026, 1, 2)
 
 
-def test_a_text_of_another_type_is_a_violation() -> None:
+def test_a_text_of_another_type_is_wrong() -> None:
     for text in ("hello", "{}", "[1]", ""):
-        with pytest.raises(ProtocolViolation, match="the tool's text is no"):
+        with pytest.raises(WrongResult, match="no int: text: expected an integer, got "):
             value_of(result(text), int)
 
 
@@ -129,7 +129,7 @@ def test_a_class_that_validates_itself_as_pydantics_models_do_is_made_by_itself(
 
     assert [model.a for model in value_of(result(structured=[{"a": 1}, {"a": 2}]), list[Model])] == [1, 2]
     assert value_of(result('{"a": 3}'), Model).a == 3
-    with pytest.raises(ProtocolViolation, match="a is missing"):
+    with pytest.raises(WrongResult, match="a is missing"):
         value_of(result(structured={}), Model)
 
 
@@ -142,7 +142,7 @@ def test_types_are_read_as_servers_write_them() -> None:
     assert value_of(result(structured=[{"a": 1}]), list[Row]) == [Row(1)]
     assert value_of(result(structured={"x": {"a": 1}}), either) == {"x": Row(1)}
     assert value_of(result("3f2b8a52-6c1d-4e8e-9d2a-0c5b7f9e1a64"), uuid.UUID | int).version == 4
-    with pytest.raises(ProtocolViolation, match=r"result\[0\]\.a: missing"):
+    with pytest.raises(WrongResult, match=r"result\[0\]\.a: missing"):
         value_of(result(structured=[{"b": 1}]), list[Row])
 
 
@@ -151,9 +151,43 @@ def test_content_that_is_not_all_text_is_returned_as_it_is() -> None:
     mixed = types.CallToolResult([types.TextContent("look"), image])
     assert value_of(mixed, None) == [types.TextContent("look"), image]
 
+    only = types.CallToolResult([image])
+    assert value_of(only, Image) == image
+    assert value_of(only, types.ImageContent) == image
+    assert value_of(only, list[Image]) == [image]
+    assert value_of(mixed, list[Image | Text]) == mixed.content
+    assert value_of(mixed, list) == mixed.content
+    for kind in (int, Audio, list[Image], str, Text):
+        with pytest.raises(WrongResult, match=r"it is content of 2 blocks \(text, image\)"):
+            value_of(mixed, kind)
+
 
 def test_nothing_is_none() -> None:
     assert value_of(result(), None) is None
+    assert value_of(result(), int | None) is None
+    assert value_of(result(), Any) is None
+    with pytest.raises(WrongResult, match="no int: the empty result: expected an integer, got null"):
+        value_of(result(), int)
+
+
+def test_a_wrong_result_says_all_that_there_is_to_know_and_holds_the_result() -> None:
+    whole = result("[1]", structured={"result": [{"city": "Oslo", "degrees": "cold"}]})
+    with pytest.raises(WrongResult) as caught:
+        value_of(whole, list[Day], "forecast")
+
+    wrong = caught.value
+    assert (wrong.tool, wrong.expected, wrong.result) == ("forecast", str(list[Day]), whole)
+    assert wrong.why == 'result.result[0].degrees: expected a number, got "cold"'
+    assert str(wrong) == (
+        f"the tool 'forecast' returned no {list[Day]}: {wrong.why}; the error's `result` is the whole of it"
+    )
+
+
+def test_a_wrong_result_repeats_no_secret() -> None:
+    with pytest.raises(WrongResult) as caught:
+        value_of(result(structured={"api_token": "hunter2"}), dict[str, int])
+
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_failure_says_what_the_tool_said() -> None:
@@ -175,6 +209,7 @@ def test_arguments_are_written_as_json() -> None:
 def test_prompt_arguments_are_strings() -> None:
     assert prompt_arguments(None) is None
     assert prompt_arguments({"s": "5", "n": 5}) == {"s": "5", "n": "5"}
+    assert prompt_arguments({"s": "5", "left out": None, "inside": [None]}) == {"s": "5", "inside": "[null]"}
     assert prompt_arguments({"c": Colour.RED, "d": datetime.date(2026, 1, 2)}) == {"c": "red", "d": "2026-01-02"}
     with pytest.raises(ConfigError, match="cannot be sent"):
         prompt_arguments({"x": object()})

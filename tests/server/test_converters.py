@@ -10,7 +10,7 @@ import pathlib
 import subprocess
 import sys
 import uuid
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Optional
 
 import annotated_types as at
 import jsonschema_rs
@@ -88,6 +88,12 @@ def test_what_nothing_could_enforce_is_refused_and_named(annotation: Any, words:
     with pytest.raises(SignatureError, match="parameter 'v': ") as refused:
         signature_of(annotation)
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("annotation", [object, list[object], dict[str, object], Optional[object]])
+def test_object_is_anything(annotation: Any) -> None:
+    value: Any = {"a": [1, None]} if "list" not in str(annotation) else [{"a": 1}]
+    assert converter(annotation).load(value, "v") == value
 
 
 def test_a_refusal_inside_a_class_names_the_field() -> None:

@@ -369,6 +369,28 @@ def test_dependencies_that_need_each_other_are_refused_with_the_chain() -> None:
         compiled(g)
 
 
+@pytest.mark.parametrize(("count", "refused"), [(100, False), (101, True), (3000, True)])
+def test_dependencies_may_need_each_other_a_hundred_deep_and_no_deeper(count: int, refused: bool) -> None:
+    def link(before: Any, name: str) -> Any:
+        def needs(value: int = Depends(before)) -> int: ...
+
+        needs.__qualname__ = name
+        return needs
+
+    last: Any = lambda: 1  # noqa: E731
+    for number in range(count - 1, 0, -1):
+        last = link(last, f"d{number}")
+
+    def function(value: int = Depends(last)) -> None: ...
+
+    if refused:
+        words = "^f: its dependencies are more than 100 deep: d1 needs d2, d2 needs d3, ...; have one of them call"
+        with pytest.raises(SignatureError, match=words):
+            compiled(function)
+    else:
+        assert len(steps(compiled(function))) == count
+
+
 def test_a_dependency_that_is_asked_for_twice_is_no_circle() -> None:
     def left(cache: Cache = Depends(get_cache)) -> None: ...
     def right(cache: Cache = Depends(get_cache), other: None = Depends(left)) -> None: ...

@@ -258,7 +258,7 @@ def test_each_kind_of_class_makes_a_form_and_reads_it(form: Any) -> None:
     plain = {name: {k: v for k, v in field.items() if k != "default"} for name, field in schema["properties"].items()}
     choice = {"type": "string", "enum": ["red", "blue"]}
     assert plain == {
-        "from": {"type": "string", "description": "Who comes."},
+        "from": {"type": "string", "description": "Who comes.", **({"maxLength": 5} if form is Attrs else {})},
         "colour": choice,
         "days": {"type": "array", "items": choice},
     }
@@ -266,6 +266,24 @@ def test_each_kind_of_class_makes_a_form_and_reads_it(form: Any) -> None:
     found = read_form(form, {"from": "Ann", "colour": "red", "days": ["blue"], "unknown": {"a": 1}})
     values = found if form is Typed else {name: getattr(found, name) for name in ("name", "colour", "days")}
     assert values == {"name": "Ann", "colour": Colour.RED, "days": [Colour.BLUE]}
+
+
+def test_validators_of_attrs_are_limits_of_the_form_where_it_can_say_them() -> None:
+    v = attrs.validators
+
+    @attrs.define
+    class Order:
+        size: str = attrs.field(validator=v.in_(["S", "L"]))
+        count: int = attrs.field(validator=[v.ge(1), v.lt(10)])
+        code: str = attrs.field(validator=v.matches_re("[A-Z]+"))
+
+    assert form_schema(Order)["properties"] == {
+        "size": {"type": "string", "enum": ["S", "L"]},
+        "count": {"type": "integer", "minimum": 1, "maximum": 9},
+        "code": {"type": "string"},
+    }
+    with pytest.raises(ProtocolViolation, match='content.code: "a" is not accepted here'):
+        read_form(Order, {"size": "S", "count": 1, "code": "a"})
 
 
 def test_a_class_that_is_defined_where_the_question_is_asked_finds_its_names() -> None:
@@ -404,8 +422,9 @@ def test_every_fault_of_an_answer_is_told_at_once() -> None:
         read_form(Booking, {"name": 1, "count": None})
 
 
-def test_what_the_class_itself_refuses_is_told_in_its_words() -> None:
-    with pytest.raises(ProtocolViolation, match="the answer does not fit the form Attrs: content: "):
+def test_what_the_class_itself_refuses_is_told() -> None:
+    words = 'the answer does not fit the form Attrs: content.from: "much too long" is not accepted here'
+    with pytest.raises(ProtocolViolation, match=words):
         read_form(Attrs, {"from": "much too long"})
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from modelwire import Server, types
 from modelwire.errors import ConfigError, RpcError, ToolError
 from modelwire.server.arguments import ArgumentErrors
 from modelwire.server.given_schema import MAX_DEPTH, MAX_SIZE, GivenSchema, argument_validator
@@ -42,6 +43,9 @@ def chain(levels: int) -> dict[str, Any]:
     [
         ({"type": "array"}, '"type": "object"'),
         ({}, '"type": "object"'),
+        ([{"type": "object"}], "inputSchema must be a JSON Schema as a dict, not a list"),
+        ("object", "inputSchema must be a JSON Schema as a dict, not a str"),
+        (True, "inputSchema must be a JSON Schema as a dict, not a bool"),
         ({**OBJECT, "$schema": "http://json-schema.org/draft-07/schema#"}, "draft-07"),
         ({**OBJECT, "properties": {"a": {"$schema": "http://json-schema.org/draft-04/schema#"}}}, "draft-04"),
         ({**OBJECT, "properties": {"a": {"$ref": "http://localhost:9/schema"}}}, "nothing is fetched"),
@@ -103,7 +107,7 @@ def test_other_schemas_are_taken(schema: dict[str, Any]) -> None:
         ({"const": 1}, 2, ["a: expected 1, got the number 2"]),
         ({"minimum": 3}, 2, ["a: expected a number >= 3, got the number 2"]),
         ({"exclusiveMaximum": 3}, 3, ["a: expected a number < 3, got the number 3"]),
-        ({"multipleOf": 5}, 3, ["a: expected a multiple of 5, got the number 3"]),
+        ({"multipleOf": 5}, 3, ["a: expected a number that is a multiple of 5, got the number 3"]),
         ({"minLength": 3}, "ab", ['a: expected text of at least 3 characters, got "ab"']),
         ({"pattern": "^a"}, "b", ['a: expected text that matches ^a, got "b"']),
         ({"maxItems": 1}, [1, 2], ["a: expected a list of at most 1 items, got a list of 2 items"]),
@@ -246,3 +250,13 @@ def test_the_context_is_no_argument_of_a_given_schema() -> None:
 
     assert signature.context_parameter == "ctx"
     assert signature.bind(b'{"n":1}') == ([], {"n": 1})
+
+
+@pytest.mark.parametrize("schema", [[{"type": "integer"}], "x", True, 5], ids=repr)
+def test_an_output_schema_that_is_no_object_is_refused(schema: Any) -> None:
+    server = Server("s")
+    words = "^tool 't': outputSchema must be a JSON Schema as a dict, not a "
+    with pytest.raises(ConfigError, match=words):
+        server.add_tool(lambda: 1, name="t", output_schema=schema)
+    with pytest.raises(ConfigError, match=words):
+        server.add_tool(types.Tool("t", {"type": "object"}, output_schema=schema), lambda arguments: 1)

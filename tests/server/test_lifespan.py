@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import signal
 import sys
@@ -168,6 +169,26 @@ def test_what_is_no_lifespan_is_refused_when_the_server_is_made(given: Any) -> N
         return
     with pytest.raises(ConfigError, match="one `yield`"):
         Server("s", lifespan=given)
+
+
+async def with_three(server: Server, a: int, b: int) -> AsyncIterator[None]:
+    yield
+
+
+async def with_keyword(*, path: str) -> AsyncIterator[None]:
+    yield
+
+
+async def with_default(server: Server, path: str = "x", *, more: int = 1) -> AsyncIterator[None]:
+    yield
+
+
+@pytest.mark.parametrize(("given", "name"), [(with_three, "a"), (with_keyword, "path")])
+def test_a_lifespan_that_wants_more_than_the_server_is_refused_when_the_server_is_made(given: Any, name: str) -> None:
+    with pytest.raises(SignatureError, match=f"^{given.__name__}: nothing fills parameter '{name}'; give it a default"):
+        Server("s", lifespan=given)
+    Server("s", lifespan=with_default)
+    Server("s", lifespan=functools.partial(with_keyword, path="x"))
 
 
 async def test_a_function_that_returns_something_else_fails_when_it_is_begun() -> None:

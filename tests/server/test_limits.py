@@ -78,6 +78,21 @@ async def test_large_resources_and_prompts_are_errors_with_the_same_words(revisi
         assert (await talk.result("prompts/get", {"name": "long", "arguments": {"size": "5"}}))["messages"]
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_large_suggestions_are_an_error_with_the_same_words(revision: str) -> None:
+    server = generous()
+    server.add_prompt(lambda x: x, name="p")
+    server.complete("p", "x")(lambda typed: ["a" * int(typed)])
+    async with session_talk(server, revision) as talk:
+        asked = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "x", "value": "1"}}
+        assert (await talk.result("completion/complete", asked))["completion"] == {"values": ["a"]}
+        asked["argument"]["value"] = str(2 * LIMIT)
+        error = await talk.error("completion/complete", asked)
+    assert error["code"] == -32603
+    assert "The result of the completion of 'x' of 'p' is too large: " in error["message"]
+    assert error["data"]["limit"] == LIMIT
+
+
 @every_revision
 async def test_the_limit_is_the_size_of_the_result_to_the_byte(revision: str) -> None:
     def size_of(result: Any) -> int:

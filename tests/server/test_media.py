@@ -95,6 +95,33 @@ def test_a_given_type_is_kept_whatever_the_bytes_are() -> None:
         (lambda: Image(7), "this int is no image data; pass its bytes"),  # type: ignore[arg-type]
         (lambda: EmbeddedResource("x://y"), "'x://y' holds either text or data"),
         (lambda: EmbeddedResource("x://y", "a", data=b"b"), "'x://y' holds either text or data"),
+        (lambda: Image(None), "this NoneType is no image data; pass its bytes"),  # type: ignore[arg-type]
+        (lambda: Image(), "Image: missing a required argument: 'data'; it takes data, mime_type, annotations"),  # type: ignore[call-arg]
+        (lambda: Image(path="a.png"), r"missing a required argument: 'data'; Image.from_path\(...\) reads a file"),  # type: ignore[call-arg]
+        (lambda: Image(PNG, path="a.png"), r"unexpected keyword argument 'path'"),  # type: ignore[call-arg]
+        (lambda: Image(PNG, "image/"), "a mime_type of image data is like \"image/png\", not 'image/'"),
+        (lambda: Image(PNG, "image/png\n"), "like \"image/png\", not 'image/png.n'"),
+        (lambda: Image(PNG, "image/jpeg"), "the bytes are image/png, not image/jpeg; leave mime_type out"),
+        (lambda: Image(WAV, "image/png"), "the bytes are audio/wav, no image"),
+        (lambda: Audio(PNG, "audio/wav"), "the bytes are image/png, no audio"),
+        (lambda: Image(PNG, 5), "Image: mime_type must be a string or null, not an integer"),  # type: ignore[arg-type]
+        (lambda: Image(PNG, meta=[]), "Image: meta must be an object or null, not a list"),  # type: ignore[arg-type]
+        (lambda: Audio(WAV, annotations={"audience": "me"}), "Audio: annotations.audience must be a list or null"),  # type: ignore[arg-type]
+        (lambda: Text(None), "Text: text must be a string, not null"),  # type: ignore[arg-type]
+        (lambda: Text(5), "Text: text must be a string, not an integer"),  # type: ignore[arg-type]
+        (lambda: Text(), "Text: missing a required argument: 'text'"),  # type: ignore[call-arg]
+        (lambda: ResourceLink(Path("/a"), "a"), "ResourceLink: uri must be a string, not PosixPath"),  # type: ignore[arg-type]
+        (lambda: ResourceLink("notes", "a"), "ResourceLink: uri must be a URI such as \"docs://a\", not 'notes'"),
+        (lambda: ResourceLink("x://y", ""), "ResourceLink: name must not be empty"),
+        (lambda: ResourceLink("x://y"), "missing a required argument: 'name'"),  # type: ignore[call-arg]
+        (lambda: ResourceLink("x://y", "y", size="3"), "ResourceLink: size must be an integer or null, not a string"),  # type: ignore[arg-type]
+        (lambda: ResourceLink("x://y", "y", size=-1), "ResourceLink: size must not be negative"),
+        (lambda: ResourceLink("x://y", "y", mime_type="text"), "mime_type must be like \"text/plain\", not 'text'"),
+        (lambda: EmbeddedResource("", "a"), "EmbeddedResource: uri must be a URI such as"),
+        (lambda: EmbeddedResource("x://y", b"a"), "EmbeddedResource: text must be a string or null, not"),  # type: ignore[arg-type]
+        (lambda: EmbeddedResource("x://y", data="a"), "data of 'x://y' must be bytes, not a str"),  # type: ignore[arg-type]
+        (lambda: EmbeddedResource("x://y", "a", mime_type="text"), "mime_type must be like"),
+        (lambda: EmbeddedResource(resource=None), "'uri'; it takes uri, text, data"),  # type: ignore[call-arg]
     ],
 )
 def test_what_is_no_such_content_is_refused_with_words(make: Any, words: str) -> None:
@@ -140,7 +167,23 @@ def test_annotations_and_meta_are_kept() -> None:
     assert [(block.annotations, block.meta) for block in made] == [(notes, {"k": 1})] * 5
 
 
-@pytest.mark.parametrize("kind", [Image, Audio, EmbeddedResource])
+def test_what_is_made_is_of_the_protocol_and_of_the_name() -> None:
+    link = ResourceLink("x://y", "y", "Y", "what it is", "text/plain", 3)
+    assert link == types.ResourceLink("x://y", "y", "Y", "what it is", "text/plain", 3)
+    assert isinstance(link, ResourceLink)
+    assert Text("a") == types.TextContent("a")
+    assert isinstance(types.TextContent("a"), Text)
+    assert not isinstance(link, Text)
+    assert Image(JPEG, "image/jpg").mime_type == "image/jpg"
+    assert Text("a", {"audience": ["user"]}).annotations == types.Annotations(audience=["user"])  # type: ignore[arg-type]
+
+
+def test_a_path_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"Image.from_path\(...\) takes a path, not None"):
+        Image.from_path(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [Image, Audio, EmbeddedResource, ResourceLink])
 def test_the_signature_is_shown_to_people(kind: Any) -> None:
     assert "mime_type" in inspect.signature(kind).parameters
 
@@ -158,10 +201,6 @@ def tool_server() -> Server:
     @server.tool
     def charts() -> list[Image | str | dict[str, int]]:
         return ["first", Image(PNG), {"n": 1}, Image(JPEG)]
-
-    @server.tool
-    def plain() -> list:  # type: ignore[type-arg]
-        return ["first", [Image(PNG)], [[EmbeddedResource("x://y", "held")]]]
 
     @server.tool
     async def sound(loud: bool = False) -> Audio | None:
@@ -218,19 +257,6 @@ async def test_tools_return_images_alone_and_in_mixed_lists(revision: str) -> No
         failed = await talk.result("tools/call", {"name": "broken"})
         assert failed["isError"] is True
         assert failed["content"][1] == IMAGE
-
-
-@every_revision
-async def test_a_list_of_unsaid_items_has_its_blocks_as_content_and_stays_structured(revision: str) -> None:
-    async with session_talk(tool_server(), revision) as talk:
-        result = await talk.result("tools/call", {"name": "plain"})
-        held = {"type": "resource", "resource": {"uri": "x://y", "text": "held", "mimeType": "text/plain"}}
-        assert result["content"] == [{"type": "text", "text": "first"}, IMAGE, held]
-        structured = result.get("structuredContent")
-        assert (structured is not None) is (revision >= "2025-06-18")
-        if structured is not None:
-            items = structured if isinstance(structured, list) else structured["result"]
-            assert items == ["first", [IMAGE], [[held]]]
 
 
 @every_revision

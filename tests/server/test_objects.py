@@ -101,7 +101,7 @@ def schema(annotation: Any, name: str, where: str = "input") -> Any:
 def test_a_class_checks_itself() -> None:
     assert bind(Made, {"path": "a", "note": "y"}) == Made(pathlib.Path("a"), note="y")
     assert problems(Made, {"path": ""}) == ["v: the path needs a name"]
-    assert problems(Account, {"balance": -1}) == ["v: 'balance' must be >= 0: -1"]
+    assert problems(Account, {"balance": -1}) == ["v.balance: expected an integer >= 0, got the number -1"]
 
 
 def test_fields_that_a_constructor_does_not_take_are_in_results_only() -> None:
@@ -131,8 +131,12 @@ def test_what_a_class_says_of_a_secret_is_not_repeated() -> None:
     assert problems(Vault, {"login": {"user": "u", "password": "pin"}, "path": "a"}) == [
         "v: its members do not go together"
     ]
-    assert problems(Login, {"user": "u", "password": "hunter2"}) == ["v: Length of 'password' must be <= 3: 7"]
-    assert problems(Login, {"user": "u", "password": 7777}) == ["v.password: expected text, got a number (not shown)"]
+    assert problems(Login, {"user": "u", "password": "hunter2"}) == [
+        "v.password: expected text of at most 3 characters, got text (not shown)"
+    ]
+    assert problems(Login, {"user": "u", "password": 7777}) == [
+        "v.password: expected text of at most 3 characters, got a number (not shown)"
+    ]
 
 
 @pytest.mark.parametrize(

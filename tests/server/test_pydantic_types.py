@@ -61,7 +61,7 @@ def problems(annotation: Any, value: Any) -> list[str]:
         (Strict, {"nam": "x"}, ["v.nam: unknown member; did you mean name?", "v.name: missing; expected text"]),
         (ModelPage[int], {"items": [1, "x"]}, ['v.items[1]: expected an integer, got "x"']),
         (Numbers, {}, ["v: expected a list, got an object with 0 members"]),
-        (Checked, {"a": 0}, ["v.a: expected a number >= 1, got the number 0"]),
+        (Checked, {"a": 0}, ["v.a: expected an integer >= 1, got the number 0"]),
         (Checked, [], ["v: expected an object, got a list of 0 items"]),
         (list[Model], [{"from": 1}, {}], ["v[1].from: missing; expected an integer"]),
         (Annotated[str, pydantic.StringConstraints(to_lower=True, max_length=1)], "AB",

@@ -22,6 +22,7 @@ import attrs
 import jsonschema_rs
 import msgspec
 import pydantic
+import pytest
 import typing_extensions as te
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -118,6 +119,62 @@ def containers(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:
     return st.builds(lambda make, kind: make(*kind), st.sampled_from(CONTAINERS), kinds) | pairs
 
 
+@dataclasses.dataclass
+class DataTree:
+    label: str
+    children: list[DataTree] = dataclasses.field(default_factory=list["DataTree"])
+
+
+@attrs.define
+class AttrsTree:
+    label: str = attrs.field(validator=attrs.validators.max_len(6))
+    children: list[AttrsTree] = attrs.field(factory=list)
+
+
+class ModelTree(pydantic.BaseModel):
+    label: str = pydantic.Field(alias="from", max_length=6)
+    children: list[ModelTree] = []
+    model_config = pydantic.ConfigDict(populate_by_name=True)
+
+
+class TupleTree(NamedTuple):
+    label: str
+    children: list[TupleTree] = []  # noqa: RUF012
+
+
+class DictTree(TypedDict):
+    label: str
+    children: te.NotRequired[list[DictTree]]
+
+
+class StructTree(msgspec.Struct):
+    label: str
+    children: list[StructTree] = []
+
+
+class Chain(NamedTuple):
+    value: int
+    rest: Chain | None = None
+
+
+Nested = te.TypeAliasType("Nested", "list[Nested] | dict[str, Nested] | int")
+
+
+def trees(cls: Any) -> Kind:
+    values = st.recursive(
+        plain_words.map(lambda label: cls(label=label)),
+        lambda inner: st.builds(lambda label, found: cls(label=label, children=found), plain_words, st.lists(inner)),
+        max_leaves=4,
+    )
+    return cls, values
+
+
+RECURSIVE: list[Kind] = [
+    *map(trees, (DataTree, AttrsTree, ModelTree, TupleTree, DictTree, StructTree)),
+    (Chain, st.recursive(st.builds(Chain, st.integers()), lambda inner: st.builds(Chain, st.integers(), inner))),
+    (Nested, st.recursive(st.integers(), lambda inner: st.lists(inner) | st.dictionaries(words, inner), max_leaves=4)),
+]
+
 UNIONS: list[Kind] = [
     (uuid.UUID | str, st.uuids() | plain_words),
     (Colour | str, st.sampled_from(Colour) | plain_words.filter(lambda word: word not in ("red", "blue"))),
@@ -130,7 +187,11 @@ UNIONS: list[Kind] = [
 ]  # fmt: skip
 
 
-kinds = st.recursive(st.sampled_from(SCALARS + UNIONS), lambda inner: containers(inner) | classes(inner), max_leaves=4)
+def put_together(leaves: list[Kind]) -> st.SearchStrategy[Kind]:
+    return st.recursive(st.sampled_from(leaves), lambda inner: containers(inner) | classes(inner), max_leaves=4)
+
+
+kinds = put_together(SCALARS + UNIONS + RECURSIVE)
 
 
 def compiled(hints: dict[str, Any]) -> tuple[Signature, Any]:
@@ -166,6 +227,21 @@ def test_values_go_all_the_way_and_come_back_unchanged(data: st.DataObject) -> N
     assert json.loads(signature.check_result(tuple(returned))) == json.loads(written)
 
 
+@pytest.mark.parametrize(("hint", "drawn"), RECURSIVE, ids=lambda value: getattr(value, "__name__", "values"))
+def test_every_recursive_type_goes_all_the_way(hint: Any, drawn: st.SearchStrategy[Any]) -> None:
+    signature, function = compiled({"p0": hint})
+
+    @settings(QUIET, max_examples=15)
+    @given(drawn)
+    def go(value: Any) -> None:
+        written = json.loads(signature.check_result((value,)))
+        jsonschema_rs.Draft202012Validator(signature.output_schema).validate(written)
+        args, _ = signature.bind(json.dumps({"p0": written[0]}).encode())
+        assert function(*args) == [value]
+
+    go()
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | numbers | words,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "c", "p0"]), inner),
@@ -190,3 +266,40 @@ def test_any_json_is_bound_or_refused_in_words(data: st.DataObject) -> None:
     assert isinstance(refused, RpcError) == (not isinstance(json.loads(arguments), dict | type(None)))
     for word in ("`", "msgspec", "pydantic", "Input should", "object at 0x"):
         assert word not in str(refused)
+
+
+# A number may be a decimal, whose schema asks for text; nothing is lost by that.
+exact_kinds = put_together([kind for kind in SCALARS + UNIONS + RECURSIVE if "Decimal" not in str(kind[0])])
+
+
+@st.composite
+def altered(draw: Any, value: Any) -> Any:
+    """A value with something in it replaced, left out or added."""
+    if draw(st.integers(0, 2)) == 0 or not isinstance(value, dict | list):
+        return draw(JSON)
+    if isinstance(value, list):
+        index = draw(st.integers(0, len(value)))
+        changed = draw(altered(value[index])) if index < len(value) else draw(JSON)
+        return [*value[:index], changed, *value[index + 1 :]]
+    name = draw(st.sampled_from([*value, "more"]))
+    rest = {key: item for key, item in value.items() if key != name}
+    return rest if draw(st.booleans()) else {**rest, name: draw(altered(value.get(name)))}
+
+
+@QUIET
+@given(st.data())
+def test_json_outside_the_schema_is_refused_and_every_fault_has_its_place(data: st.DataObject) -> None:
+    hint, drawn = data.draw(exact_kinds)
+    signature, _ = compiled({"p0": hint})
+    plain = json.loads(signature.check_result((data.draw(drawn),)))[0]
+    value = data.draw(altered(plain))
+    assume(not isinstance(value, str))  # an argument may be text that holds a number
+    assume(not jsonschema_rs.Draft202012Validator(signature.input_schema).is_valid({"p0": value}))
+
+    with pytest.raises(ArgumentErrors) as caught:
+        signature.bind(json.dumps({"p0": value}).encode())
+
+    assert caught.value.problems
+    for problem in caught.value.problems:
+        assert problem.startswith(("p0", "a member name of p0"))
+        assert len(problem) < 1000

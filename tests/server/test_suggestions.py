@@ -31,6 +31,38 @@ class Level(enum.StrEnum):
     HIGH = "high"
 
 
+SURROGATE = "caf\ud800"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (["fine", SURROGATE], "the suggestion 'caf\\ud800' holds half of a surrogate pair"),
+        (SURROGATE, "holds half of a surrogate pair"),
+        (t.Completion([SURROGATE]), "holds half of a surrogate pair"),
+        (t.CompleteResult(t.Completion([SURROGATE])), "holds half of a surrogate pair"),
+        (t.Completion(["a", {"b": 1}]), "a suggestion is text, not a dict"),  # type: ignore[list-item]
+        (t.Completion("abc"), "values of a Completion are a list, not a str"),  # type: ignore[arg-type]
+        ([b"raw"], "a suggestion is text, not a bytes"),
+    ],
+    ids=repr,
+)
+async def test_what_is_no_suggestion_is_refused_and_the_log_names_completer_and_value(
+    value: Any, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    error = await completed(returning(value))
+
+    assert error["message"] == "The completion of 'x' of 'p' failed unexpectedly; the server's log says more"
+    assert "completion of 'x' of 'p' failed" in caplog.text
+    assert words in caplog.text
+
+
+async def test_other_values_in_a_completion_become_text_too() -> None:
+    found = await completed(returning(t.Completion([1, Colour.RED], total=7)))  # type: ignore[list-item]
+
+    assert found == {"values": ["1", "red"], "total": 7}
+
+
 async def completed(completer: Any, typed: str = "", revision: str = MODERN) -> dict[str, Any]:
     """Register a completer, and return what a client receives of it."""
     server = Server("s")
@@ -78,7 +110,7 @@ async def test_all_that_can_be_gone_through_becomes_text(value: Any, expected: l
 async def test_anything_else_is_an_error_without_internals(value: Any, caplog: pytest.LogCaptureFixture) -> None:
     error = await completed(returning(value))
     assert error["code"] == -32603
-    assert error["message"] == "The completion of 'x' failed unexpectedly; the server's log says more"
+    assert error["message"] == "The completion of 'x' of 'p' failed unexpectedly; the server's log says more"
     assert "TypeError: a " in caplog.text
 
 

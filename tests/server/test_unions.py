@@ -119,7 +119,7 @@ def test_text_stays_text_where_a_member_takes_text(value: str) -> None:
          ['v[1].x: expected an integer, got "q"',
           "v[2]: expected an object with x or an object with name, got the number 3"]),
         (Model | None, {"from": -1, "note": "x"},
-         ["v.from: expected a number >= 0, got the number -1", 'v.note: expected an integer or null, got "x"']),
+         ["v.from: expected an integer >= 0, got the number -1", 'v.note: expected an integer or null, got "x"']),
     ],
 )  # fmt: skip
 def test_the_faults_are_those_of_the_nearest_member(annotation: Any, value: Any, told: list[str]) -> None:

@@ -19,6 +19,7 @@ from modelwire import GroupEvent, sync, types
 def clients(client: sync.Client, group: sync.Group) -> None:
     assert_type(client.call("x", {"a": 1}, returns=int), int)
     assert_type(client.call("x", timeout=5), Any)
+    found: int | None = client.call("x", returns=int | None)
     assert_type(group.call("x", returns=list[str]), list[str])
     assert_type(group.call("x"), Any)
     assert_type(client.list_tools(), list[types.Tool])
@@ -32,6 +33,7 @@ def clients(client: sync.Client, group: sync.Group) -> None:
 async def awaited(group: modelwire.Group) -> None:
     assert_type(await group.call("x", returns=int), int)
     assert_type(await group.call("x"), Any)
+    found: list[int] | None = await group.call("x", returns=list[int] | None)
     assert_type(await group.call_tool("x", timeout=5), types.CallToolResult)
     assert_type(await group.complete("x", "y"), types.Completion)
 

@@ -24,7 +24,7 @@ from modelwire.client.owners import Owners
 from modelwire.client.requests import DEFAULT
 from modelwire.client.signatures import like
 from modelwire.client.values import reference
-from modelwire.errors import ConfigError, ModelwireError
+from modelwire.errors import ConfigError, ModelwireError, WrongResult
 from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.rules.pending import OnProgress
@@ -282,11 +282,15 @@ class Group:
 
         Raises:
             ToolError: The tool failed.
+            WrongResult: Its value is not of the type that ``returns=`` asks for.
             ConfigError: No server has a tool of that name; the message names the nearest.
             ConnectionFailed: Its server could not be opened.
         """
         client, own = await self._owner("tool", name, self._tools, self.list_tools)
-        return await client.call(own, *arguments, **options)
+        try:
+            return await client.call(own, *arguments, **options)
+        except WrongResult as wrong:
+            raise WrongResult(name, wrong.expected, wrong.why, wrong.result) from None
 
     @like(Client.get_prompt)
     async def get_prompt(self, name: str, *arguments: Any, **options: Any) -> t.GetPromptResult:

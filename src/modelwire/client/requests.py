@@ -185,19 +185,20 @@ class Requests:
             name: The tool.
             arguments: Its arguments.
             returns: The type that the value is converted to; also out of the ``{"result": ...}`` in which servers made
-                with other libraries wrap what is no object.
+                with other libraries wrap what is no object. Type checkers know the result of a class; of a union such
+                as ``int | None`` they know `Any`, so that the variable may say what it is.
             timeout: As for `call_tool`.
             max_timeout: As for `call_tool`.
             on_progress: As for `call_tool`.
 
         Raises:
             ToolError: The tool failed; the message is what it said.
-            ProtocolViolation: The value is not of the type.
+            WrongResult: The value is not of the type. The tool has run; ``error.result`` is all that it returned.
         """
         result = await self.call_tool(
             name, arguments, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress
         )
-        return value_of(result, returns)
+        return value_of(result, returns, name)
 
     # ------------------------------------------------------------------ resources, prompts, completion
 

@@ -18,6 +18,7 @@ import sys
 import types
 import typing
 import uuid
+from collections import abc
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_origin
 
@@ -34,6 +35,7 @@ _ASSERTIONS = frozenset(
 )  # fmt: skip
 """JSON Schema keywords that constrain; in ``extra_json_schema`` one would promise a rule that nobody checks."""
 
+_SETS = (set, frozenset, abc.Set, abc.MutableSet)
 _CONSTRAINT_LIBRARIES = frozenset({"annotated_types", "pydantic", "pydantic_core"})
 
 
@@ -104,10 +106,10 @@ _ORDINARY = frozenset({
 
 def unwrap(function: Callable[..., Any]) -> Any:
     """Return the plain function inside partials, bound methods, callable objects and ``functools.wraps``."""
+    if isinstance(function, types.FunctionType) and not function.__dict__:
+        return function
     inner: Any = function
     while True:
-        if isinstance(inner, types.FunctionType) and not inner.__dict__:
-            return inner
         if isinstance(inner, functools.partial):
             inner = inner.func
         elif inspect.ismethod(inner):
@@ -225,6 +227,8 @@ def _refusals(annotation: Any, seen: dict[int, Any]) -> Iterator[str]:
     if origin is Annotated:
         base, *metadata = get_args(annotation)
         yield from (reason for item in metadata if (reason := _metadata_refusal(item)))
+        if (get_origin(base) or base) in _SETS and any(getattr(item, "min_length", None) for item in metadata):
+            yield "msgspec counts the items that come, of which a set may hold fewer"
         yield from _refusals(base, seen)
     elif origin is Literal:
         yield from _literal_refusals(get_args(annotation))

@@ -41,6 +41,7 @@ class Rules:
         limits: Bounds, sizes, pattern and time zone, by msgspec's names for them.
         more: Limits of a name that ``limits`` has already.
         predicates: Functions that must hold, and what to call each.
+        options: The only values that there are; None for any.
         notes: Keywords of the schema that only annotate.
         name: The name on the wire, if it is another one.
         header: What header repeats the value, if one does.
@@ -51,6 +52,7 @@ class Rules:
     limits: dict[str, Any] = field(default_factory=dict[str, Any])
     more: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     predicates: list[tuple[Callable[[Any], Any], str]] = field(default_factory=list[tuple[Callable[[Any], Any], str]])
+    options: list[Any] | None = None
     notes: dict[str, Any] = field(default_factory=dict[str, Any])
     name: str | None = None
     header: Header | None = None
@@ -58,7 +60,16 @@ class Rules:
     foreign: bool = False
 
     def limit(self, name: str, value: Any) -> None:
-        """Add a limit; a second one of the same name does not replace the first."""
+        """Add a limit; a second one of the same name does not replace the first.
+
+        Raises:
+            Unsupported: It is no regular expression where it must be one.
+        """
+        if name == "pattern":
+            try:
+                re.compile(value)
+            except re.error as error:
+                raise Unsupported(f"the pattern {value!r} is no regular expression: {error}") from None
         if self.limits.setdefault(name, value) != value:
             self.more.append((name, value))
 

@@ -22,11 +22,12 @@ class Items(Node):
         item: The type of each.
     """
 
-    __slots__ = ("_classes", "_make", "item")
+    __slots__ = ("_classes", "_make", "is_set", "item")
 
     def __init__(self, make: Callable[[list[Any]], Any], classes: tuple[type, ...], item: Node) -> None:
         self._make = make
         self._classes = classes
+        self.is_set = make in (set, frozenset)
         self.item = item
 
     @property
@@ -55,7 +56,7 @@ class Items(Node):
 
     def schema(self, defs: Definitions) -> dict[str, Any]:
         # What comes for a set may have an item twice: JSON has lists only, and a set takes each once.
-        unique = {"uniqueItems": True} if defs.output and self._make in (set, frozenset) else {}
+        unique = {"uniqueItems": True} if defs.output and self.is_set else {}
         items = self.item.schema(defs)
         return {"type": "array", **({"items": items} if items else {}), **unique}
 

@@ -8,6 +8,7 @@ types go to pydantic; classes with fields, unions and containers are taken apart
 from __future__ import annotations
 
 import collections
+import contextlib
 import enum
 import functools
 import inspect
@@ -35,6 +36,7 @@ from modelwire.server.objects import Fields, Positions
 from modelwire.server.plain import Plain
 from modelwire.server.pydantic_types import Pydantic
 from modelwire.server.unions import Union
+from modelwire.server.unsupported import no_form, no_key, no_limit
 
 __all__ = ["Unsupported", "converter", "mirrored"]
 
@@ -127,36 +129,37 @@ class _Builder:
         if isinstance(annotation, str | ForwardRef):
             self._tied = True
             annotation = self._resolved(annotation)
+        if annotation is object:
+            annotation = Any
         if is_simple(annotation):
             return _PLAIN[annotation]
         key = key_of(annotation, self._closed)
         if key is None:
-            return self._built(annotation, _refusal)
+            return self._built(annotation, _is_refused)
         known = self._new[key][1:] if key in self._new else _KNOWN.find(key, self._scope)
         if known is not None:
             self._read += known[1]
             return known[0]
         before = len(self._read)
-        node = self._built(annotation, self._refusal)
+        node = self._built(annotation, self._is_refused)
         self._new[key] = (annotation, node, self._read[before:])
         return node
 
-    def _refusal(self, annotation: Any) -> str | None:
-        """As `refusal`; what the other side of the same class found out is not found out again."""
+    def _is_refused(self, annotation: Any) -> bool:
+        """Whether msgspec alone is not enough; what the other side of the same class found out is not asked again."""
         known = _KNOWN.find(key_of(annotation, not self._closed), self._scope)
         if known is None:
-            return refusal(annotation)
+            return refusal(annotation) is not None
         if not isinstance(known[0], Plain):
-            return "it is taken apart"
-        return None if known[0].annotation is annotation else refusal(annotation)
+            return True
+        return known[0].annotation is not annotation and refusal(annotation) is not None
 
-    def _built(self, annotation: Any, refused: Callable[[Any], str | None]) -> Node:
-        reason = None if self._sure else refused(annotation)
-        if reason is not None:
-            return self._taken_apart(annotation, reason)
+    def _built(self, annotation: Any, is_refused: Callable[[Any], bool]) -> Node:
+        if not self._sure and is_refused(annotation):
+            return self._taken_apart(annotation)
         outer, self._sure = self._sure, True
         try:
-            parts = self._taken_apart(annotation, "")
+            parts = self._taken_apart(annotation)
         finally:
             self._sure = outer
         return parts if isinstance(parts, Plain) else self._plain(annotation, parts)
@@ -168,7 +171,7 @@ class _Builder:
         """Add limits to a node."""
         return self._with_rules(node, Rules(limits=dict(limits)))
 
-    def _taken_apart(self, annotation: Any, reason: str) -> Node:
+    def _taken_apart(self, annotation: Any) -> Node:
         origin, args = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
             return self._annotated(annotation, args[0], args[1:])
@@ -182,14 +185,15 @@ class _Builder:
         for name in () if isinstance(cls, type) else ("__supertype__", "__value__"):
             if hasattr(cls, name):
                 return self._named(annotation, cls, args, name)
-        return self._class(annotation, cls, args, reason)
+        return self._class(annotation, cls, args)
 
     def _resolved(self, name: str | ForwardRef, module: Mapping[str, Any] | None = None) -> Any:
         text = name if isinstance(name, str) else name.__forward_arg__
         try:
             return eval(text, {**self._names, **(module or {})})
         except Exception as error:
-            raise Unsupported(f"{text!r} cannot be evaluated: {error}") from error
+            why = "it is no expression" if isinstance(error, SyntaxError) else error
+            raise Unsupported(f"{text!r} cannot be evaluated: {why}") from error
 
     def _annotated(self, annotation: Any, base: Any, metadata: tuple[Any, ...]) -> Node:
         for item in metadata:
@@ -197,6 +201,9 @@ class _Builder:
                 raise Unsupported(misplaced(item))
         rules = read(metadata)
         if rules.foreign or is_pydantic(base):
+            if hasattr(base, "model_fields") and not hasattr(base, "__len__"):  # pydantic would fail at each call
+                for name in rules.limits:
+                    raise no_limit(name, base)
             return self._pydantic(annotation)
         return self._with_rules(self.build(base), rules)
 
@@ -274,13 +281,13 @@ class _Builder:
         alias.stands_for(target)
         return alias
 
-    def _class(self, annotation: Any, cls: Any, args: tuple[Any, ...], reason: str) -> Node:
+    def _class(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> Node:
         found = self._found(annotation, cls, args)
         if found is not None:
             return found
         if self._sure:
             return Plain(annotation)
-        raise Unsupported(reason)
+        raise no_form(annotation)
 
     def _found(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> Node | None:
         if cls in _LISTS:
@@ -335,12 +342,11 @@ class _Builder:
         """What reads the names of an object; None where any name will do."""
         if key in (str, Any):
             return None
-        reason = None if self._sure else refusal(dict[key, Any])
-        if reason is None:
+        if self._sure or refusal(dict[key, Any]) is None:
             return PlainKey(key, self.build(key))
         own = self.build(key)
         if isinstance(own, Plain) or own.wanted:
-            raise Unsupported(reason)
+            raise no_key(key)
         return own
 
     def _fields(self, cls: Any, args: tuple[Any, ...]) -> Node:
@@ -357,7 +363,7 @@ class _Builder:
         node = self._made[key] = make(cls, name, key, tag=found.tag, closed=closed)
         for field in found.fields:
             try:
-                field.node = self.build(field.hint)
+                field.node = self._limited_by_class(self.build(field.hint), field.limits)
                 if field.given is field.hint:
                     field.source = field.node
                 else:  # what a converter's own annotation came to
@@ -365,18 +371,41 @@ class _Builder:
                 if field.header:
                     field.source = self.limited(field.source, safe_limits(field.given))
             except Unsupported as error:
-                raise Unsupported(f"{cls.__name__}.{field.name}: {error}") from error
+                raise type(error)(f"{cls.__name__}.{field.name}: {error}") from error
         if found.others is not MISSING:
             node.others = self.build(found.others)
         node.fields = found.fields
         return node
 
+    def _limited_by_class(self, node: Node, limits: list[Rules]) -> Node:
+        """Add what can be shown of limits that a class enforces by itself."""
+        for rules in limits:
+            with contextlib.suppress(Unsupported):
+                node = self._with_rules(node, rules) if rules.options is None else self._among(node, rules.options)
+        return node
 
-def _refusal(annotation: Any) -> str | None:
-    """As `refusal`, without the words for what is taken apart in any case."""
+    def _among(self, node: Node, options: list[Any]) -> Node:
+        if isinstance(node, Union):
+            return self._joined(
+                [member if _is_none(member) else self._among(member, options) for member in node.members]
+            )
+        if isinstance(node, Plain) and node.parts is not None:
+            return self._among(node.parts, options)
+        kind = node.annotation if isinstance(node, Plain) else None
+        if kind not in (str, int) or not options or any(type(option) is not kind for option in options):
+            raise Unsupported(f"{options!r} are no choices of {node.expected()}")
+        return Choice([(option, option) for option in options])
+
+
+def _is_none(node: Node) -> bool:
+    return isinstance(node, Plain) and node.annotation in (None, type(None))
+
+
+def _is_refused(annotation: Any) -> bool:
+    """Whether msgspec alone is not enough; pydantic's ``Field`` is read here, and takes long to put into words."""
     if any(is_field(item) for item in getattr(annotation, "__metadata__", ())):
-        return "pydantic's Field"
-    return refusal(annotation)
+        return True
+    return refusal(annotation) is not None
 
 
 def _checked(node: Node, whole: Node, rules: Rules) -> Node:

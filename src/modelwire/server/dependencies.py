@@ -19,6 +19,9 @@ from modelwire.server.annotations import Scope, is_simple, is_union, unwrap, wit
 CONTEXT = 0
 """Which of a plan's values is the context; the values of the lifespan come after it, then those of the steps."""
 
+MAX_CHAIN = 100
+"""How many dependencies may each need the next."""
+
 
 class Dependency:
     """What `Depends` returns: the mark of a parameter that a function of the user's own fills."""
@@ -218,6 +221,7 @@ class Injection:
         key = _key(function)
         step = Step(function, name_of(function), {}, _yields(function))
         self._refuse_circle(step, chain)
+        self._refuse_depth(step, chain)
         if key not in self._known:
             self._fill(step, (*chain, step))
             self._steps.append(step)
@@ -247,6 +251,15 @@ class Injection:
         circle = [one.name for one in chain[before.index(_key(step.function)) :]] + [step.name]
         words = ", ".join(f"{one} needs {other}" for one, other in itertools.pairwise(circle))
         raise SignatureError(f"{self._name}: its dependencies go round in a circle: {words}")
+
+    def _refuse_depth(self, step: Step, chain: tuple[Step, ...]) -> None:
+        if len(chain) >= MAX_CHAIN:
+            names = [one.name for one in (*chain, step)[:3]]
+            words = ", ".join(f"{one} needs {other}" for one, other in itertools.pairwise(names))
+            raise SignatureError(
+                f"{self._name}: its dependencies are more than {MAX_CHAIN} deep: {words}, ...; "
+                "have one of them call the next function itself"
+            )
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -65,7 +65,8 @@ def expected(kind: mi.Type) -> str:
         kind: Msgspec's description of the type.
     """
     kind = bare(kind)
-    return _NOUNS.get(type(kind), "another value") + _limits(kind)
+    unit = "characters" if isinstance(kind, mi.StrType) else "bytes"
+    return _NOUNS.get(type(kind), "another value") + limits(lambda name: getattr(kind, name, None), unit)
 
 
 _NOUNS: dict[type[mi.Type], str] = {
@@ -96,17 +97,22 @@ _BOUNDS = (
 )
 
 
-def _limits(kind: mi.Type) -> str:
-    """The constraints of a type, to follow its noun."""
-    found = [text.format(value) for name, text in _BOUNDS if (value := getattr(kind, name, None)) is not None]
-    unit = "characters" if isinstance(kind, mi.StrType) else "bytes"
-    sizes = (("min_length", f"at least {{}} {unit}"), ("max_length", f"at most {{}} {unit}"))
-    sized = [text.format(value) for name, text in sizes if (value := getattr(kind, name, None)) is not None]
-    pattern = getattr(kind, "pattern", None)
+def limits(values: Callable[[str], Any], unit: str) -> str:
+    """Say which limits there are, to follow a noun.
+
+    Args:
+        values: Returns the limit of a name of msgspec's, None without one.
+        unit: What sizes are counted in.
+    """
+    found = [text.format(value) for name, text in _BOUNDS if (value := values(name)) is not None]
+    least, most = values("min_length"), values("max_length")
+    sized = [] if least is None or least == most else [f"at least {least} {unit}"]
+    sized += [] if most is None else [f"{'exactly' if least == most else 'at most'} {most} {unit}"]
+    pattern = values("pattern")
     clauses = [" and ".join(found)] if found else []
     clauses += ["of " + " and ".join(sized)] if sized else []
     clauses += [f"that matches {pattern}"] if pattern is not None else []
-    zone = getattr(kind, "tz", None)
+    zone = values("tz")
     clauses += [] if zone is None else ["with a time zone" if zone else "without a time zone"]
     return "".join(f" {clause}" for clause in clauses)
 

@@ -123,7 +123,7 @@ class Features:
             ),
             max_result,
         )
-        self.completions = Completions(self.prompts, self.resources)
+        self.completions = Completions(self.prompts, self.resources, max_result)
         self.switches = Switches(
             {
                 "tool": lambda: [self.tools.registry],

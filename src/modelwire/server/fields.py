@@ -23,7 +23,8 @@ from modelwire.server.annotations import (
     open_items,
     without_markers,
 )
-from modelwire.server.constraints import MISSING, Unsupported, beside
+from modelwire.server.attrs_validators import limits, narrowed
+from modelwire.server.constraints import MISSING, Rules, Unsupported, beside
 from modelwire.server.generics import class_hints
 from modelwire.server.nodes import Node
 
@@ -48,6 +49,7 @@ class Field:
         header: What header repeats the field, if one does.
         node: ``hint``, compiled.
         source: ``given``, compiled.
+        limits: What the class asks of values beside their type, and checks by itself.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Field:
     header: Header | None = None
     node: Node = dataclasses.field(default_factory=Node)
     source: Node = dataclasses.field(default_factory=Node)
+    limits: list[Rules] = dataclasses.field(default_factory=list[Rules])
 
 
 @dataclasses.dataclass(slots=True)
@@ -177,11 +180,11 @@ def _attrs(cls: Any, hints: dict[str, Any]) -> Outline:
         required = type(field.default).__name__ == "_Nothing" or repr(field.default) == "NOTHING"
         factory = getattr(field.default, "factory", None) if type(field.default).__name__ == "Factory" else None
         default = MISSING if required or factory is not None else field.default
-        hint = hints.get(field.name, Any)
+        hint = narrowed(hints.get(field.name, Any), field.validator)
         source = None if field.converter is None else _taken_by(field.converter)
         argument = field.alias if field.init else ""
         found.append(Field(field.name, field.alias, hint, source, required and field.init, argument,
-                           _shown(default, factory)))  # fmt: skip
+                           _shown(default, factory), limits=limits(field.validator)))  # fmt: skip
     return Outline(found)
 
 

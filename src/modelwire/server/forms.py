@@ -7,6 +7,7 @@ and adapts nothing to a revision.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import enum
@@ -141,6 +142,9 @@ class _Form:
         base, metadata, optional = _peeled(field.given)
         rules = read(metadata)
         schema = _limited(_kind(base, field.given), rules)
+        for own in field.limits if field.given is field.hint else ():
+            with contextlib.suppress(Unsupported):  # what a form cannot say the class checks all the same
+                schema = _limited(schema, own) if own.options is None else _among(schema, own.options)
         schema.update(_notes(base, rules, metadata, self._texts.get(field.name)))
         field.node = converter(field.hint, self._scope)
         field.source = field.node if field.given is field.hint else converter(field.given, self._scope)
@@ -283,6 +287,13 @@ def _limited(schema: dict[str, Any], rules: Rules) -> dict[str, Any]:
     if rules.predicates or rules.foreign:
         raise _unsaid("a constraint that is a function or pydantic's own")
     return schema
+
+
+def _among(schema: dict[str, Any], options: list[Any]) -> dict[str, Any]:
+    """The choices that a class leaves of text."""
+    if schema != {"type": "string"} or not options or any(type(option) is not str for option in options):
+        raise _unsaid("such choices")
+    return {**schema, "enum": options}
 
 
 def _called(schema: dict[str, Any]) -> str:

@@ -97,7 +97,7 @@ def positional_count(function: Callable[..., Any], most: int) -> int:
     """Return how many of ``most`` positional arguments a function takes.
 
     Raises:
-        SignatureError: It has a dependency, which nobody would fill.
+        SignatureError: It has a parameter that nobody would fill: one too many, one by keyword only, a dependency.
     """
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -109,10 +109,16 @@ def positional_count(function: Callable[..., Any], most: int) -> int:
                 f"{name_of(function)}: parameter {parameter.name!r} has {parameter.default!r}, which works in tools, "
                 "prompts, resources and completers only"
             )
-    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
-        return most
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return min(most, sum(parameter.kind in kinds for parameter in parameters))
+    filled = [parameter.name for parameter in parameters if parameter.kind in kinds][:most]
+    for parameter in parameters:
+        open_ended = parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        if parameter.name not in filled and parameter.default is parameter.empty and not open_ended:
+            raise SignatureError(
+                f"{name_of(function)}: nothing fills parameter {parameter.name!r}; give it a default "
+                f"(at most {most} {'argument is' if most == 1 else 'arguments are'} passed, by position)"
+            )
+    return most if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters) else len(filled)
 
 
 def threads_for(function: Callable[..., Any], pool: WorkerPool | None) -> WorkerPool | None:

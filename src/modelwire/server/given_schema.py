@@ -109,9 +109,10 @@ def argument_validator(name: str, schema: dict[str, Any]) -> Callable[[Mapping[s
         ConfigError: The schema is not JSON Schema 2020-12, not one of an object, or too large to be safe; or one of its
             ``x-mcp-header`` breaks a rule.
     """
-    if schema.get("type") != "object":
-        raise ConfigError(f'tool {name!r}: inputSchema needs "type": "object"')
     what = f"tool {name!r}: inputSchema"
+    _refuse_kind(schema, what)
+    if schema.get("type") != "object":
+        raise ConfigError(f'{what} needs "type": "object"')
     _refuse_dialect(schema, what)
     if set(schema) <= {"type", "$schema"}:
         return lambda arguments: None
@@ -141,9 +142,11 @@ def result_validator(name: str, schema: Any) -> Callable[[bytes | msgspec.Raw], 
         schema: Its ``outputSchema``.
 
     Raises:
-        ConfigError: The schema is not JSON Schema 2020-12, or too large to be safe.
+        ConfigError: The schema is no JSON Schema 2020-12 as an object, or too large to be safe.
     """
-    given = GivenSchema(schema, f"tool {name!r}: outputSchema")
+    what = f"tool {name!r}: outputSchema"
+    _refuse_kind(schema, what)
+    given = GivenSchema(schema, what)
 
     def check(encoded: bytes | msgspec.Raw) -> None:
         if problems := given.problems(msgspec.json.decode(encoded), "result"):
@@ -234,6 +237,11 @@ def _references(schema: Any) -> Iterator[str]:
         yield from _references(item)
     if is_object(schema):
         yield from (schema[word] for word in ("$ref", "$dynamicRef") if isinstance(schema.get(word), str))
+
+
+def _refuse_kind(schema: Any, what: str) -> None:
+    if not is_object(schema):
+        raise ConfigError(f"{what} must be a JSON Schema as a dict, not a {type(schema).__name__}")
 
 
 def _refuse_dialect(schema: Any, what: str) -> None:

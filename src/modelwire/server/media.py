@@ -1,34 +1,29 @@
 """What people return from tools, prompts and resources besides plain values: text, images, sounds, links, resources.
 
 Each name makes a content block of the protocol (`Image(...)` is an `ImageContent`), so that it may stand wherever a
-block may. Pictures of other libraries are known by their methods; those libraries are never imported here.
+block may. What it is given is checked here, once: the protocol's own types hold whatever they are given.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
-import io
-import re
+import functools
+import inspect
+from collections.abc import Callable
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, get_type_hints
+
+import msgspec
 
 from modelwire.errors import ConfigError
+from modelwire.protocol import faults
 from modelwire.protocol import types as t
-from modelwire.server import media_types
+from modelwire.server import media_data, media_types
 
 if TYPE_CHECKING:
     from typing import Self
 
-Text = t.TextContent
-"""Text; for a list of several kinds, or for text with annotations."""
-ResourceLink = t.ResourceLink
-"""A pointer to a resource that the reader may want."""
-
 Bytes: TypeAlias = bytes | bytearray | memoryview
-
-_DATA_URL = re.compile(r"data:(?P<kind>[^;,]+)(?:;[^;,]*)*;base64,(?P<data>.*)", re.DOTALL | re.IGNORECASE)
 
 
 class SavesImage(Protocol):
@@ -45,34 +40,135 @@ class SavesFigure(Protocol):
         """Write the figure."""
 
 
-class _MakesBlocks(type):
+class BlockMaker(type):
     """The class of names that make a block of the protocol when they are called.
 
     Structs may have no ``__init__``, so the name is no subclass; to ``isinstance`` it is the block's class all the
     same.
     """
 
-    block: type
+    block: type[msgspec.Struct]
+    make: Callable[..., Any]
+    __signature__: inspect.Signature
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, cls.block)
 
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        takes = cls.__signature__
+        try:
+            given = takes.bind(*args, **kwargs)
+        except TypeError as error:
+            reads = "path" in kwargs and hasattr(cls, "from_path")
+            hint = f"{cls.__name__}.from_path(...) reads a file" if reads else f"it takes {', '.join(takes.parameters)}"
+            raise ConfigError(f"{cls.__name__}: {error}; {hint}") from None
+        for name, value in given.arguments.items():
+            if name != "data":  # which may be many things
+                given.arguments[name] = _checked(cls, name, value)
+        return cls.make(*given.args, **given.kwargs)
+
+
+def _checked(cls: BlockMaker, name: str, value: Any) -> Any:
+    """Return a value as the block's field of that name holds it; annotations may be a dict.
+
+    Raises:
+        ConfigError: The message names the field.
+    """
+    hint = _hints(cls.block).get(name, _OWN_HINTS.get(name))
+    optional = cls.__signature__.parameters[name].default is None
+    if hint is None or (value is None and optional):
+        return value
+    where = f"{cls.__name__}: {name}"
+    try:
+        value = msgspec.convert(value, hint | None if optional else hint)
+    except msgspec.ValidationError as error:
+        raise ConfigError(faults.read_fault(error, where)) from None
+    if name == "uri" and ":" not in value:
+        raise ConfigError(f'{where} must be a URI such as "docs://a", not {value!r:.60}')
+    if name == "name" and not value:
+        raise ConfigError(f"{where} must not be empty")
+    if name == "size" and value < 0:
+        raise ConfigError(f"{where} must not be negative")
+    if name == "mime_type" and not (media_types.is_type(value) or hasattr(cls, "from_path")):
+        raise ConfigError(f'{where} must be like "text/plain", not {value!r:.60}')
+    return value
+
+
+_OWN_HINTS: dict[str, Any] = {"uri": str, "text": str, "mime_type": str}
+"""Of what an `EmbeddedResource` is made of, which is in its contents."""
+
+
+@functools.cache
+def _hints(block: type[msgspec.Struct]) -> dict[str, Any]:
+    return get_type_hints(block)
+
 
 if TYPE_CHECKING:
-    _ImageBlock, _AudioBlock, _ResourceBlock = t.ImageContent, t.AudioContent, t.EmbeddedResource
+    _TextBlock, _ImageBlock, _AudioBlock = t.TextContent, t.ImageContent, t.AudioContent
+    _LinkBlock, _ResourceBlock = t.ResourceLink, t.EmbeddedResource
 else:
 
-    class _ImageBlock(metaclass=_MakesBlocks):
-        block = t.ImageContent
+    def _maker(block, make):
+        parameters = inspect.signature(make)
+        return BlockMaker("_Block", (), {"block": block, "make": staticmethod(make), "__signature__": parameters})
 
-    class _AudioBlock(metaclass=_MakesBlocks):
-        block = t.AudioContent
+    def _from_data(family, block):
+        def make(data, mime_type=None, *, annotations=None, meta=None):
+            encoded, kind = media_data.encoded(family, data, mime_type)
+            return block(encoded, kind, annotations=annotations, meta=meta)
 
-    class _ResourceBlock(metaclass=_MakesBlocks):
-        block = t.EmbeddedResource
+        return _maker(block, make)
+
+    def _embedded(uri, text=None, *, data=None, mime_type=None, annotations=None, meta=None):
+        return t.EmbeddedResource(_contents(uri, text, data, mime_type), annotations=annotations, meta=meta)
+
+    _TextBlock = _maker(t.TextContent, t.TextContent)
+    _ImageBlock = _from_data("image", t.ImageContent)
+    _AudioBlock = _from_data("audio", t.AudioContent)
+    _LinkBlock = _maker(t.ResourceLink, t.ResourceLink)
+    _ResourceBlock = _maker(t.EmbeddedResource, _embedded)
 
 
-class Image(_ImageBlock):
+class _FromPath:
+    """What is made of the bytes of a file, and of the file."""
+
+    _family: ClassVar[str]
+
+    @classmethod
+    def from_path(
+        cls,
+        path: str | PathLike[str],
+        mime_type: str | None = None,
+        *,
+        annotations: t.Annotations | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Self:
+        """Read it from a file, at once.
+
+        Args:
+            path: The file.
+            mime_type: Its media type; by default found out from the bytes, else from the file's suffix.
+            annotations: For whom it is, how much it matters.
+            meta: Its ``_meta``.
+
+        Raises:
+            ConfigError: It is of no kind that is recognised, and no ``mime_type`` is given; or it is something else.
+            OSError: The file cannot be read.
+        """
+        data, kind = media_data.read(cls._family, path, mime_type)
+        make: Any = cls
+        return make(data, kind, annotations=annotations, meta=meta)
+
+
+class Text(_TextBlock):
+    """Text; for a list of several kinds, or for text with annotations. It makes a `TextContent`."""
+
+
+class ResourceLink(_LinkBlock):
+    """A pointer to a resource that the reader may want. It makes a `ResourceLink` of the protocol."""
+
+
+class Image(_ImageBlock, _FromPath):
     """An image, for tools, prompts and resources to return. It makes an `ImageContent`.
 
     Args:
@@ -84,8 +180,10 @@ class Image(_ImageBlock):
         meta: Its ``_meta``.
 
     Raises:
-        ConfigError: It is no image of a kind that is recognised, and no ``mime_type`` is given.
+        ConfigError: It is no image of a kind that is recognised, and no ``mime_type`` is given; or it is another one.
     """
+
+    _family = "image"
 
     if TYPE_CHECKING:
 
@@ -98,39 +196,8 @@ class Image(_ImageBlock):
             meta: dict[str, Any] | None = None,
         ) -> None: ...
 
-    else:
 
-        def __new__(cls, data, mime_type=None, *, annotations=None, meta=None):
-            _check_type("image", mime_type)
-            encoded, kind = _image(data, mime_type)
-            return t.ImageContent(encoded, kind, annotations=annotations, meta=meta)
-
-    @classmethod
-    def from_path(
-        cls,
-        path: str | PathLike[str],
-        mime_type: str | None = None,
-        *,
-        annotations: t.Annotations | None = None,
-        meta: dict[str, Any] | None = None,
-    ) -> Self:
-        """Read an image from a file, at once.
-
-        Args:
-            path: The file.
-            mime_type: Its media type; by default found out from the bytes, else from the file's suffix.
-            annotations: As for `Image`.
-            meta: As for `Image`.
-
-        Raises:
-            ConfigError: It is no image of a kind that is recognised, and no ``mime_type`` is given.
-            OSError: The file cannot be read.
-        """
-        data, kind = _read("image", path, mime_type)
-        return cls(data, kind, annotations=annotations, meta=meta)
-
-
-class Audio(_AudioBlock):
+class Audio(_AudioBlock, _FromPath):
     """A sound, for tools and prompts to return. It makes an `AudioContent`.
 
     Args:
@@ -143,6 +210,8 @@ class Audio(_AudioBlock):
         ConfigError: It is no sound of a kind that is recognised, and no ``mime_type`` is given.
     """
 
+    _family = "audio"
+
     if TYPE_CHECKING:
 
         def __init__(
@@ -153,37 +222,6 @@ class Audio(_AudioBlock):
             annotations: t.Annotations | None = None,
             meta: dict[str, Any] | None = None,
         ) -> None: ...
-
-    else:
-
-        def __new__(cls, data, mime_type=None, *, annotations=None, meta=None):
-            _check_type("audio", mime_type)
-            encoded, kind = _encoded("audio", data, mime_type)
-            return t.AudioContent(encoded, kind, annotations=annotations, meta=meta)
-
-    @classmethod
-    def from_path(
-        cls,
-        path: str | PathLike[str],
-        mime_type: str | None = None,
-        *,
-        annotations: t.Annotations | None = None,
-        meta: dict[str, Any] | None = None,
-    ) -> Self:
-        """Read a sound from a file, at once.
-
-        Args:
-            path: The file.
-            mime_type: Its media type; by default found out from the bytes, else from the file's suffix.
-            annotations: As for `Audio`.
-            meta: As for `Audio`.
-
-        Raises:
-            ConfigError: It is no sound of a kind that is recognised, and no ``mime_type`` is given.
-            OSError: The file cannot be read.
-        """
-        data, kind = _read("audio", path, mime_type)
-        return cls(data, kind, annotations=annotations, meta=meta)
 
 
 class EmbeddedResource(_ResourceBlock):
@@ -214,104 +252,18 @@ class EmbeddedResource(_ResourceBlock):
             meta: dict[str, Any] | None = None,
         ) -> None: ...
 
-    else:
 
-        def __new__(cls, uri, text=None, *, data=None, mime_type=None, annotations=None, meta=None):
-            contents = _contents(uri, text, data, mime_type)
-            return t.EmbeddedResource(contents, annotations=annotations, meta=meta)
-
-
-MAKERS: tuple[type, ...] = (Image, Audio, EmbeddedResource)
+MAKERS: tuple[type, ...] = (Text, Image, Audio, ResourceLink, EmbeddedResource)
 """The names here that are no class of the protocol, but may annotate what is returned."""
 
 
-def _image(data: Any, mime_type: str | None) -> tuple[str, str]:
-    save = getattr(data, "savefig", None) or getattr(data, "save", None)
-    if save is not None:
-        data = _saved(data, save, mime_type)
-    elif isinstance(data, str) and media_types.sniffed(data.encode("utf-8", "replace")) == "image/svg+xml":
-        data = data.encode("utf-8", "replace")
-    return _encoded("image", data, mime_type)
-
-
-def _saved(picture: Any, save: Any, mime_type: str | None) -> bytes:
-    """The file that another library writes for its picture."""
-    if mime_type is None:
-        own = str(getattr(picture, "format", None) or "").lower()
-        kind = own if own in ("jpeg", "gif", "webp") else "png"
-    else:
-        kind = mime_type.partition("/")[2].partition("+")[0]
-    buffer = io.BytesIO()
-    try:
-        save(buffer, format=kind)
-    except Exception as error:
-        raise ConfigError(
-            f"this {type(picture).__name__} cannot be written as {kind}: {error}; pass another mime_type, or convert it"
-        ) from error
-    return buffer.getvalue()
-
-
-def _encoded(family: str, data: Any, mime_type: str | None) -> tuple[str, str]:
-    """The data in base64, and its media type."""
-    if isinstance(data, str):
-        url = _DATA_URL.fullmatch(data.strip())
-        if url is not None:
-            data, mime_type = url["data"], mime_type or url["kind"].strip().lower()
-            _check_type(family, mime_type)
-        data = _decoded(family, data)
-    if not isinstance(data, bytes | bytearray | memoryview):
-        hint = f"{family.capitalize()}.from_path(...) reads a file" if hasattr(data, "__fspath__") else "pass its bytes"
-        raise ConfigError(f"this {type(data).__name__} is no {family} data; {hint}")
-    written = bytes(data)  # pyright: ignore[reportUnknownArgumentType]
-    return base64.b64encode(written).decode(), mime_type or _recognised(family, written)
-
-
-def _decoded(family: str, text: str) -> bytes:
-    try:
-        return base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError):
-        shown = text if len(text) <= 60 else text[:60] + "..."
-        raise ConfigError(
-            f"the string {shown!r} is no base64; {family.capitalize()}.from_path(...) reads a file"
-        ) from None
-
-
-def _recognised(family: str, data: bytes) -> str:
-    found = media_types.sniffed(data)
-    if found is None:
-        what = "there are no bytes" if not data else f"the bytes begin like no known {family}"
-        raise ConfigError(f'{what} ({media_types.recognised(family)}); pass mime_type="{family}/..."')
-    if not found.startswith(family + "/"):
-        other = found.partition("/")[0]
-        raise ConfigError(f"the bytes are {found}, no {family}; use {other.capitalize()}(...)")
-    return found
-
-
-def _check_type(family: str, mime_type: str | None) -> None:
-    if mime_type is not None and not mime_type.startswith(family + "/"):
-        example = {"image": "image/png", "audio": "audio/wav"}[family]
-        raise ConfigError(f'a mime_type of {family} data is like "{example}", not {mime_type!r}')
-
-
-def _read(family: str, path: str | PathLike[str], mime_type: str | None) -> tuple[bytes, str]:
-    file = Path(path)
-    data = file.read_bytes()
-    kind = mime_type or media_types.sniffed(data) or media_types.named(file)
-    if kind is None:
-        raise ConfigError(
-            f"{file.name!r} is no known {family} ({media_types.recognised(family)}), neither by its first bytes nor by "
-            f'its suffix; pass mime_type="{family}/..."'
-        )
-    if not kind.startswith(family + "/"):
-        raise ConfigError(f"{file.name!r} is {kind}, no {family}")
-    return data, kind
-
-
-def _contents(uri: str, text: str | None, data: Bytes | None, mime_type: str | None) -> Any:
+def _contents(uri: str, text: str | None, data: Any, mime_type: str | None) -> Any:
     if (text is None) == (data is None):
         raise ConfigError(f"the embedded resource {uri!r} holds either text or data; pass one of them")
     if text is not None:
         return t.TextResourceContents(uri, text, mime_type=mime_type or "text/plain")
-    held = bytes(data or b"")
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise ConfigError(f"data of {uri!r} must be bytes, not a {type(data).__name__}; text goes as text=")
+    held = bytes(data)  # pyright: ignore[reportUnknownArgumentType]
     kind = mime_type or media_types.sniffed(held) or "application/octet-stream"
     return t.BlobResourceContents(uri, base64.b64encode(held).decode(), mime_type=kind)

@@ -25,6 +25,7 @@ _MAGIC: Final = (
     # A tag, or the head of a frame: 11 bits of synchronisation, a version and a layer that exist.
     (re.compile(rb"ID3|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff]"), "audio/mpeg"),
 )
+_TYPE: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+*-]+ *(?:;[^\r\n]*)?", re.ASCII)
 _HEAD: Final = 1024
 """How many bytes are looked at."""
 _SUFFIXES: Final = {
@@ -61,3 +62,15 @@ def recognised(family: str) -> str:
     """Return the kinds of a family, ``image`` or ``audio``, for messages."""
     kinds = {kind.partition("/")[2] for _, kind in _MAGIC if kind.startswith(family + "/")}
     return ", ".join(sorted(kinds))
+
+
+def is_type(text: str) -> bool:
+    """Whether this is written as media types are: ``image/png``, ``text/plain; charset=utf-8``."""
+    return _TYPE.fullmatch(text) is not None
+
+
+def is_another(mime_type: str, found: str) -> bool:
+    """Whether a type that was given is one that `sniffed` knows, and not the one that it found."""
+    plain = mime_type.partition(";")[0].strip().lower()
+    plain = "image/jpeg" if plain == "image/jpg" else plain
+    return plain != found and any(plain == kind for _, kind in _MAGIC)

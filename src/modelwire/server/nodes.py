@@ -50,6 +50,9 @@ class Node:
     tag: tuple[str, Any] | None = None
     """The member that tells its objects from those of other classes, and its value."""
 
+    is_set: bool = False
+    """It holds each item once, however often that comes."""
+
     @property
     def wanted(self) -> frozenset[str]:
         """The kinds of JSON value that text may stand for here."""
@@ -93,7 +96,8 @@ class Node:
 
     def foreign(self, value: Any, path: str) -> NoReturn:
         """Refuse a Python value that is of another type."""
-        raise Misfit([f"{path}: expected {self.expected()}, got a value of type {type(value).__name__}"])
+        got = "None" if value is None else f"a value of type {type(value).__name__}"
+        raise Misfit([f"{path}: expected {self.expected()}, got {got}"])
 
 
 class Choice(Node):
@@ -244,9 +248,11 @@ class Checked(Node):
 
     def expected(self) -> str:
         unit = "items" if "array" in self.wanted else "members" if "object" in self.wanted else "characters"
+        unit = f"different {unit}" if self._inner.is_set else unit
         sizes = [f"{check.words.removeprefix('of ')} {unit}" for check in self._checks if check.kind == "size"]
-        others = [check.words for check in self._checks if check.kind != "size"]
-        words = [" and ".join(others), *([f"of {' and '.join(sizes)}"] if sizes else [])]
+        bounds = [check.words for check in self._checks if check.kind == "number"]
+        others = [check.words for check in self._checks if check.kind not in ("number", "size")]
+        words = [" and ".join(bounds), *([f"of {' and '.join(sizes)}"] if sizes else []), " and ".join(others)]
         return " ".join([self._inner.expected(), *filter(None, words)])
 
     def shape(self) -> Any:

@@ -16,6 +16,7 @@ import msgspec
 from modelwire.rules.param_headers import KEYWORD
 from modelwire.server import explain
 from modelwire.server.annotations import is_typed_dict
+from modelwire.server.attrs_validators import refused_field
 from modelwire.server.constraints import MISSING
 from modelwire.server.definitions import Definitions
 from modelwire.server.fields import Field
@@ -105,7 +106,17 @@ class Fields(Node):
         try:
             return self.exact(**found)
         except (ValueError, TypeError, ArithmeticError, AssertionError) as error:
-            raise Misfit([_said(error, given, path)], inside=True, matched=len(found)) from None
+            problem = self._refused_by_attrs(error, given, path) or _said(error, given, path)
+            raise Misfit([problem], inside=True, matched=len(found)) from None
+
+    def _refused_by_attrs(self, error: BaseException, given: dict[str, Any], path: str) -> str | None:
+        """What a validator of attrs itself refused, in our words."""
+        refused = refused_field(error)
+        field = next((field for field in self.fields if refused and field.argument == refused), None)
+        if field is None or field.wire not in given:
+            return None
+        place = self._place(path, field)
+        return f"{place}: {explain.shown(given[field.wire], place)} is not accepted here"
 
     def _outside(self, value: dict[str, Any], path: str) -> list[str]:
         """Faults that are no field's: the tag, and members that are not known where none may be added."""

@@ -36,6 +36,7 @@ class Plain(Node):
         self.annotation = annotation
         self.parts = parts
         self.exact = annotation if isinstance(annotation, type) else None
+        self.is_set = parts is not None and parts.is_set
         self.tag = None if parts is None else parts.tag
         self._closed = closed
 

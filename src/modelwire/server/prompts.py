@@ -94,9 +94,11 @@ class Completions:
     Args:
         prompts: The prompts that a reference may name.
         resources: The resources and templates that a reference may name.
+        max_result: The most bytes that a result may have; None for any number.
     """
 
-    def __init__(self, prompts: Prompts, resources: Resources) -> None:
+    def __init__(self, prompts: Prompts, resources: Resources, max_result: int | None) -> None:
+        self._max_result = max_result
         self._prompts = prompts
         self._resources = resources
         self._completers: dict[tuple[str, str], Callable[[Call], Awaitable[t.CompleteResult]]] = {}
@@ -131,15 +133,18 @@ class Completions:
             near = did_you_mean(argument, arguments)
             raise ConfigError(f"{asked}: the {what} {name!r} has no argument {argument!r}{near}")
 
-    async def complete(self, call: Call) -> t.CompleteResult:
+    async def complete(self, call: Call) -> Any:
         """Answer ``completion/complete``."""
         ref, argument = call.params.ref, call.params.argument
         found = self._choices(ref, call)
         name = ref.name if isinstance(ref, t.PromptReference) else ref.uri
+        what = f"completion of {argument.name!r} of {name!r}"
         completer = self._completers.get((name, argument.name))
-        if completer is not None:
-            return await guarded(call, f"completion of {argument.name!r}", completer(call))
-        return suggestions(matching(found.get(argument.name, []), argument.value))
+        if completer is None:
+            result = suggestions(matching(found.get(argument.name, []), argument.value))
+        else:
+            result = await guarded(call, what, completer(call))
+        return limited(call, result, what, self._max_result)
 
     def _choices(self, ref: t.PromptReference | t.ResourceTemplateReference, call: Call) -> dict[str, list[str]]:
         """What the types of the arguments list by themselves.

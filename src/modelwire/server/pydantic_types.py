@@ -7,6 +7,7 @@ wording reaches nobody but through a user's validators.
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 import weakref
@@ -23,6 +24,7 @@ from modelwire.server.nodes import Misfit, Node
 from modelwire.server.pydantic_neutral import written_as_read
 from modelwire.server.pydantic_schemas import CLOSED, closing, generator, marking
 from modelwire.server.unknown_members import UnknownMembers
+from modelwire.server.unsupported import of_pydantic
 
 _EXPLAINED_DEPTH = 12
 """How deep a value may be for its faults to be listed, which may take twice as long with each level."""
@@ -60,7 +62,7 @@ class Pydantic(Node):
                 self._adapter, self._output = self._compiled.adapter, self._compiled.written
                 self._input = self._compiled.taken(closed)
         except Exception as error:
-            raise Unsupported(f"pydantic cannot take it: {_first_line(error)}") from error
+            raise of_pydantic(annotation, error) from error
         self._closed = closed
         self._error: Any = pydantic.ValidationError
         self._validators: dict[bool, Any] = {}
@@ -288,12 +290,30 @@ def _told(error: Any, value: Any, path: str) -> list[str]:
         if said and not explain.repeats_secret(said, value, place):
             problems.append(f"{place}: {said}")
         elif wanted:
+            wanted = wanted.replace("a value", _noun(item), 1)
             problems.append(f"{place}: expected {wanted.format(**context)}, got {explain.shown(item, place)}")
         else:
             problems.append(f"{place}: {explain.shown(item, place)} is not accepted here")
     return list(dict.fromkeys(problems))
 
 
+def _noun(value: Any) -> str:
+    """What to call values that are compared, by one that was of their type."""
+    if isinstance(value, str):
+        return next((noun for pattern, noun in _NOUNS if pattern.match(value)), "a value")
+    return "an integer" if isinstance(value, int) else "a number" if isinstance(value, float) else "a value"
+
+
+_NOUNS = tuple(
+    (re.compile(pattern), noun)
+    for pattern, noun in (
+        (r"[-+]?[\d.]+(?:[eE][-+]?\d+)?$", 'a decimal number such as "12.50"'),
+        (r"\d{4}-\d\d-\d\d$", 'a date such as "2026-01-31"'),
+        (r"\d{4}-\d\d-\d\d[T ]", 'a date and time such as "2026-01-31T09:30:00Z"'),
+        (r"\d\d:\d\d", 'a time such as "09:30:00"'),
+        (r"[-+]?P", 'a duration such as "PT1H30M"'),
+    )
+)
 _BY_USER = ("value_error", "assertion_error")
 _WANTED_BY = {
     "string_too_short": "text of at least {min_length} characters",
@@ -317,7 +337,8 @@ _WANTED_BY = {
     "greater_than": "a value > {gt}",
     "less_than_equal": "a value <= {le}",
     "less_than": "a value < {lt}",
-    "multiple_of": "a multiple of {multiple_of}",
+    "multiple_of": "a value that is a multiple of {multiple_of}",
+    "predicate_failed": "a value that satisfies a condition of its own",
     "too_short": "at least {min_length} items",
     "too_long": "at most {max_length} items",
     "path_not_file": "the path of a file",
@@ -336,7 +357,3 @@ def _located(path: str, value: Any, steps: tuple[Any, ...]) -> tuple[str, Any]:
         elif is_list(value) and isinstance(step, int) and step < len(value):
             path, value = f"{path}[{step}]", value[step]
     return path, value
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

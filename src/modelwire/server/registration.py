@@ -251,7 +251,7 @@ class Registration(FileRegistration):
         refuse_unknown("add_prompt", options, PromptOptions)
         name = options.get("name") or tool_name(function)
         prompts = self.features.prompts
-        compiled = self._compiler(function, name, options, False)
+        compiled = self._compiler(function, name, options, False, check_content=False)
         prompt = t.Prompt(name, **_about(documented(function), options))
         seen = _seen(f"prompt {name!r}", options)
         self.features.add(prompts.registry, name, seen, lambda: prompts.from_function(prompt, compiled()))
@@ -391,6 +391,8 @@ class Registration(FileRegistration):
         options: Options,
         structured: bool | None,
         input_schema: dict[str, Any] | None = None,
+        *,
+        check_content: bool = True,
     ) -> Callable[[], Function]:
         """Return what compiles a function, each time with the names that are defined by then."""
         timeout = options.get("timeout")
@@ -405,6 +407,7 @@ class Registration(FileRegistration):
                 context_type=Context,
                 shared=self.features.lifespan.kinds,
                 structured=structured,
+                check_content=check_content,
                 content_types=(*contents.RETURNED, t.CallToolResult, t.InputRequiredResult),
                 input_schema=input_schema,
                 scope=scope,

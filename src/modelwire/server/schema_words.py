@@ -36,20 +36,29 @@ _FORMATS = {
     "ipv6": 'an IPv6 address such as "2001:db8::1"',
 }
 _LIMITS = {
-    "Minimum": "a number >= {}",
-    "ExclusiveMinimum": "a number > {}",
-    "Maximum": "a number <= {}",
-    "ExclusiveMaximum": "a number < {}",
-    "MultipleOf": "a multiple of {}",
-    "MinLength": "text of at least {} characters",
-    "MaxLength": "text of at most {} characters",
-    "MinItems": "a list of at least {} items",
-    "MaxItems": "a list of at most {} items",
-    "AdditionalItems": "a list of at most {} items",
-    "MinProperties": "an object of at least {} members",
-    "MaxProperties": "an object of at most {} members",
-    "Pattern": "text that matches {}",
+    "Minimum": ("minimum", "number"),
+    "ExclusiveMinimum": ("exclusiveMinimum", "number"),
+    "Maximum": ("maximum", "number"),
+    "ExclusiveMaximum": ("exclusiveMaximum", "number"),
+    "MultipleOf": ("multipleOf", "number"),
+    "MinLength": ("minLength", "string"),
+    "MaxLength": ("maxLength", "string"),
+    "Pattern": ("pattern", "string"),
+    "MinItems": ("minItems", "array"),
+    "MaxItems": ("maxItems", "array"),
+    "AdditionalItems": ("maxItems", "array"),
+    "MinProperties": ("minProperties", "object"),
+    "MaxProperties": ("maxProperties", "object"),
 }
+"""The validator's names for faults, the keyword that each breaks, and the kind of value that it is about."""
+_NAMES = {
+    "number": {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
+               "multiple_of": "multipleOf"},
+    "string": {"min_length": "minLength", "max_length": "maxLength", "pattern": "pattern"},
+    "array": {"min_length": "minItems", "max_length": "maxItems"},
+    "object": {"min_length": "minProperties", "max_length": "maxProperties"},
+}  # fmt: skip
+_UNITS = {"array": "items", "object": "members"}
 
 
 def clauses(root: Schema, errors: Iterable[Any], path: str = "") -> list[str]:
@@ -69,14 +78,24 @@ def _clauses(root: Schema, error: Any, path: str) -> Iterator[str]:
     if kind in _SPECIAL:
         yield from _SPECIAL[kind](root, error, place, path)
         return
-    yield f"{place or 'arguments'}: expected {_wanted(error)}, got {explain.shown(error.instance, place)}"
+    yield f"{place or 'arguments'}: expected {_wanted(root, error)}, got {explain.shown(error.instance, place)}"
 
 
-def _wanted(error: Any) -> str:
+def _wanted(root: Schema, error: Any) -> str:
     kind = type(error.kind).__name__
     if kind in _LIMITS:
-        return _LIMITS[kind].format(error.kind.value)
+        return _limited(root, error, *_LIMITS[kind])
     return _WANTED[kind](error.kind) if kind in _WANTED else "another value"
+
+
+def _limited(root: Schema, error: Any, keyword: str, about: str) -> str:
+    """All limits of the kind that the schema has, in the words that types have for them."""
+    schema = _at(root, error.schema_path[:-1])
+    found = dict(schema) if is_object(schema) else {}
+    found.setdefault(keyword, getattr(error.kind, "value", getattr(error.kind, "limit", None)))
+    kind = "integer" if about == "number" and found.get("type") == "integer" else about
+    said = explain.limits(lambda name: found.get(_NAMES[about].get(name, "")), _UNITS.get(about, "characters"))
+    return _NOUNS[kind] + said
 
 
 def _null_last(kinds: Iterable[str]) -> list[str]:
@@ -132,7 +151,7 @@ def _names(root: Schema, error: Any, place: str, path: str) -> Iterator[str]:
     del root, path
     inner = error.kind.error
     shown = explain.shown(inner.instance, place)
-    yield f"a member name of {place or 'arguments'}: expected {_wanted(inner)}, got {shown}"
+    yield f"a member name of {place or 'arguments'}: expected {_wanted({}, inner)}, got {shown}"
 
 
 _SPECIAL: dict[str, Callable[[Schema, Any, str, str], Iterator[str]]] = {

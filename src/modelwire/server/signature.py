@@ -19,9 +19,11 @@ import msgspec
 from modelwire.errors import SignatureError
 from modelwire.rules.param_headers import KEYWORD
 from modelwire.server import docstrings
-from modelwire.server.annotations import Scope, is_typed_dict, is_union, unwrap, without_annotated, without_markers
+from modelwire.server.annotations import Scope, is_typed_dict, is_union, unwrap, without_markers
 from modelwire.server.arguments import MISSING, Argument, ArgumentErrors, binder
 from modelwire.server.constraints import Rules, beside, is_field
+from modelwire.server.content_nodes import content_node, mentioned_inside, only_content, unsaid_list
+from modelwire.server.contents import INSTEAD
 from modelwire.server.converters import Unsupported, converter
 from modelwire.server.converters import mirrored as mirrored_converter
 from modelwire.server.defaults import problems
@@ -32,14 +34,16 @@ from modelwire.server.given_schema import GivenBinder
 from modelwire.server.headers import with_headers
 from modelwire.server.nodes import Node
 from modelwire.server.plain import Plain
-from modelwire.server.results import ResultCheck, ResultError
+from modelwire.server.results import ContentCheck, ResultCheck, ResultError
 from modelwire.server.schemas import input_schema, result_schema
+from modelwire.server.unsupported import NoForm
 
 __all__ = ["ArgumentErrors", "ResultError", "Signature", "compile_signature", "description", "tool_name"]
 
 ABSENT: Any = msgspec.UNSET
 """Stands for a member of ``**kwargs`` that was left out."""
-_MEANT_AS_CONTENT: Any = object()
+_FORMS = "a dataclass, a TypedDict or a model"
+"""What to write instead of a class that says nothing of its members."""
 _STREAMS = (abc.Iterator, abc.Iterable, abc.Generator, abc.AsyncIterator, abc.AsyncIterable, abc.AsyncGenerator)
 
 
@@ -49,6 +53,8 @@ class Signature:
     Attributes:
         input_schema: JSON Schema of the arguments object.
         output_schema: JSON Schema of the result, or None where the result is only content.
+        content: What holds the result against its annotation where it is only content; None where it is not.
+        unsaid_list: The result is a list of which nothing more is said: content where a block is in it.
         is_async: Calling the function gives an awaitable.
         is_generator: Calling it gives a generator (asynchronous when ``is_async``), whose items are the result's.
         check_result: Returns a result as JSON, or raises `ResultError`; see `ResultCheck.encode`.
@@ -58,11 +64,19 @@ class Signature:
         descriptions: What the docstring says of each parameter.
     """
 
-    __slots__ = ("_given", "_keywords", "_may_lack", "_plain", "_positional", "_values", "check_result",
+    __slots__ = ("_given", "_keywords", "_may_lack", "_plain", "_positional", "_values", "check_result", "content",
                  "context_parameter", "description", "descriptions", "input_schema", "is_async", "is_generator",
-                 "output_schema", "plan")  # fmt: skip
+                 "output_schema", "plan", "unsaid_list")  # fmt: skip
 
-    def __init__(self, parts: _Parts, check: ResultCheck, output_schema: dict[str, Any] | None) -> None:
+    def __init__(
+        self,
+        parts: _Parts,
+        check: ResultCheck,
+        output_schema: dict[str, Any] | None,
+        content: ContentCheck | None = None,
+        *,
+        unsaid_list: bool = False,
+    ) -> None:
         self._values = parts.binder.values
         self._given = parts.given
         self._positional = len(parts.positional)
@@ -72,6 +86,8 @@ class Signature:
         self.check_result = check.encode
         self.input_schema = parts.schema
         self.output_schema = output_schema
+        self.content = content
+        self.unsaid_list = unsaid_list
         self.is_async = parts.is_async
         self.is_generator = parts.is_generator
         self.context_parameter = parts.injection.context
@@ -116,6 +132,7 @@ def compile_signature(
     shared: Sequence[Any] = (),
     structured: bool | None = None,
     content_types: tuple[type, ...] = (),
+    check_content: bool = True,
     input_schema: dict[str, Any] | None = None,
     scope: Scope | None = None,
 ) -> Signature:
@@ -128,6 +145,7 @@ def compile_signature(
         shared: The types whose parameters take what the lifespan yields, and are no arguments.
         structured: False for no output schema, True to have one even for text, None to decide by the annotation.
         content_types: Classes that are content already, so that a result of them has no output schema.
+        check_content: Hold a result that is only content against the annotation, too.
         input_schema: JSON Schema of the arguments, given by hand. They are validated by it first; parameters then get
             the members of their names, converted by their types, and ``**kwargs`` the others as they are.
         scope: The names that its annotations may use, where they were looked up before.
@@ -139,14 +157,22 @@ def compile_signature(
     """
     parts = _Parts(function, name, Injection(name, context_type, shared), input_schema, scope or Scope(function))
     annotation = _returned(parts)
-    kind = _MEANT_AS_CONTENT
-    if structured is not False and (structured or not _only_content(annotation, content_types)):
-        kind = _result_kind(parts, annotation)
+    unsaid = structured is None and unsaid_list(annotation)
+    if structured is False or not (structured or not only_content(annotation, content_types)):
+        _refuse_undefined(parts)
+        content = ContentCheck(name, content_node(annotation, content_types, parts.scope)) if check_content else None
+        return Signature(parts, ResultCheck(name, Plain(Any)), None, content)
+    kind = _result_kind(parts, annotation, content_types)
+    _refuse_undefined(parts)
+    schema = result_schema(kind)
+    declared = any(cls.__name__ in schema.get("$defs", ()) for cls in content_types)
+    check = ResultCheck(name, kind, blocks=declared)
+    return Signature(parts, check, None if unsaid else schema, unsaid_list=unsaid)
+
+
+def _refuse_undefined(parts: _Parts) -> None:
     if parts.undefined:
         raise parts.undefined[0]
-    if kind is _MEANT_AS_CONTENT:
-        return Signature(parts, ResultCheck(name, Plain(Any)), None)
-    return Signature(parts, ResultCheck(name, kind), result_schema(kind))
 
 
 def waits_for_a_name(error: BaseException) -> bool:
@@ -161,8 +187,10 @@ def tool_name(function: Callable[..., Any]) -> str:
     """Return the name that a function has by itself; for a callable object that of its class.
 
     Raises:
-        SignatureError: It is a lambda.
+        SignatureError: It is a lambda, or no function at all.
     """
+    if not callable(function):
+        raise SignatureError(f"{function!r:.60} is no function")
     inner: Any = function
     while isinstance(inner, functools.partial):
         inner = inner.func
@@ -267,7 +295,10 @@ class _Parts:
         try:
             self._signature = inspect.signature(_described(self.function))
         except (TypeError, ValueError, NameError) as error:
-            raise SignatureError(f"{self.name}: its parameters cannot be read: {error}") from error
+            why = "Python does not say which they are; register a function that calls it"
+            why = str(error) if isinstance(error, NameError) else why
+            why = why if callable(self.function) else f"{self.function!r:.60} is no function"
+            raise SignatureError(f"{self.name}: its parameters cannot be read: {why}") from error
         _refuse_unbound(self.name, self.function, list(self._signature.parameters))
         partial = isinstance(self.function, functools.partial)
         bound: set[str] = set(self.function.keywords) if partial else set()
@@ -312,7 +343,8 @@ class _Parts:
             # A schema given by hand says by itself what an object may have.
             node = self._node(without_markers(annotation), mirrored=rules.header is not None)
         except (Unsupported, NameError) as error:
-            self.put_off(f"{self.name}: {where}: {error}", error)
+            instead = f"; use {_FORMS}, or Depends(...) for what the server makes" if isinstance(error, NoForm) else ""
+            self.put_off(f"{self.name}: {where}: {error}{instead}", error)
             annotation, rules, node = Any, Rules(), Plain(Any)
         self._hints[name], self._rules[name], self._types[name] = annotation, rules, node
         into.append(name)
@@ -366,22 +398,23 @@ class _Parts:
         try:
             return self.scope.evaluate(annotation)
         except Exception as error:
-            self.put_off(
-                f"{self.name}: the annotation of {where} cannot be evaluated: {error}; "
-                "define or import its names at module level, outside `if TYPE_CHECKING`",
-                error,
-            )
+            why = f"{error}; define or import its names at module level, outside `if TYPE_CHECKING`"
+            why = f"{annotation!r:.60} is no expression" if isinstance(error, SyntaxError) else why
+            self.put_off(f"{self.name}: the annotation of {where} cannot be evaluated: {why}", error)
             return Any
 
 
-def _result_kind(parts: _Parts, annotation: Any) -> Any:
+def _result_kind(parts: _Parts, annotation: Any, content_types: tuple[type, ...]) -> Any:
     if annotation is Any and not parts.undefined:
         raise SignatureError(f"{parts.name}: structured=True needs an annotation of the result")
     try:
         return converter(annotation, parts.scope)
     except (Unsupported, NameError) as error:
-        hint = "Pass structured=False to send it as text"
-        parts.put_off(f"{parts.name}: its result cannot be checked: {error}. {hint}", error)
+        if mentioned_inside(annotation, content_types):
+            raise SignatureError(f"{parts.name}: its result has content inside an object or a set; {INSTEAD}") from None
+        instead = f"return {_FORMS}, or " if isinstance(error, NoForm) else ""
+        hint = f"{instead}pass structured=False to send it as text"
+        parts.put_off(f"{parts.name}: its result cannot be checked: {error}; {hint}", error)
         return Any
 
 
@@ -440,24 +473,6 @@ def _returned(parts: _Parts) -> Any:
     if parts.is_generator:
         return list[args[0]] if origin in _STREAMS and args and args[0] is not Any else Any
     return Any if annotation is object else annotation
-
-
-def _only_content(annotation: Any, content_types: tuple[type, ...]) -> bool:
-    """Whether results of this type are content for the model, with nothing to put in ``structuredContent``."""
-    plain = without_annotated(annotation)
-    if plain in (str, None, type(None), Any) or getattr(plain, "__name__", "") in ("NoReturn", "Never"):
-        return True
-    return _is_content(plain, content_types)
-
-
-def _is_content(annotation: Any, content_types: tuple[type, ...]) -> bool:
-    plain = without_annotated(annotation)
-    if isinstance(plain, type) and get_origin(plain) is None:
-        return issubclass(plain, content_types)
-    # What may be content beside something else is content as well: no schema describes blocks.
-    lists = (list, tuple, abc.Sequence, abc.Iterable)
-    members = get_args(plain) if is_union(plain) or get_origin(plain) in lists else ()
-    return any(_is_content(member, content_types) for member in members)
 
 
 def _docstring(function: Callable[..., Any]) -> docstrings.Docstring:

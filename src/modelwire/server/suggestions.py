@@ -68,6 +68,7 @@ def suggestions(value: Any) -> t.CompleteResult:
 
     Raises:
         TypeError: It is something else.
+        ValueError: It holds text that cannot be sent.
     """
     if isinstance(value, t.CompleteResult):
         result = copy.copy(value)
@@ -87,10 +88,13 @@ def suggestions(value: Any) -> t.CompleteResult:
 
 
 def _bounded(completion: t.Completion) -> t.Completion:
-    if len(completion.values) <= MAX_VALUES:
-        return completion
-    total = len(completion.values) if completion.total is None else completion.total
-    return _cut(completion, total)
+    if not isinstance(cast(Any, completion.values), list | tuple):
+        raise TypeError(f"the values of a Completion are a list, not a {type(completion.values).__name__}")
+    total, count = completion.total, len(completion.values)
+    values = [_text(item) for item in completion.values[:MAX_VALUES]]
+    if count <= MAX_VALUES:
+        return t.Completion(values, total=total, has_more=completion.has_more)
+    return t.Completion(values, total=count if total is None else total, has_more=True)
 
 
 def _cut(completion: t.Completion, total: int | None) -> t.Completion:
@@ -104,4 +108,9 @@ def _text(item: Any) -> str:
         return "true" if item else "false"
     if isinstance(item, _NO_TEXT):
         raise TypeError(f"a suggestion is text, not a {type(cast(Any, item)).__name__}")
-    return str(item)
+    text = str(item)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"the suggestion {text[:60]!r} holds half of a surrogate pair, which cannot be sent") from None
+    return text

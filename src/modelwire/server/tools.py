@@ -167,21 +167,23 @@ class Tools:
             text: Whether structured results have their JSON as text beside them.
             validate: Holds results against an output schema that was given by hand; None without one.
         """
-        encode, structured_result = function.signature.check_result, tool.output_schema is not None
+        signature, structured_result = function.signature, tool.output_schema is not None
+        encode, content = signature.check_result, signature.content
         check = encode if validate is None else _also(encode, validate)
-        # Annotated `list`, which says nothing of its items: only then may there be blocks in something structured.
-        loose = text and tool.output_schema == {"type": "array"} and validate is None
+        unsaid_list = signature.unsaid_list and validate is None
+        any_text = content is not None and content.takes_any_text
 
         def finish(entry: ToolEntry, call: Call, value: Any) -> Any:
             if isinstance(value, _RESULTS):
                 return value if validate is None else _checked(value, validate)
             identity = call.connection.dispatcher.server_info
-            if structured_result:
+            if content is not None and not (any_text and type(value) is str):
+                content.check(value)
+            if structured_result or (unsaid_list and not contents.is_content_list(value)):
                 encoded = check(value)
-                if loose and contents.is_content_list(value):
-                    return CallToolResult(contents.blocks(value), structured_content=msgspec.Raw(encoded))
                 beside = (value if type(value) is str else encoded.decode()) if text else None
-                return wire.encode_tool_result(beside, encoded, call.peer.revision, identity, wrap=entry.wraps)
+                wraps = entry.wraps or unsaid_list
+                return wire.encode_tool_result(beside, encoded, call.peer.revision, identity, wrap=wraps)
             if type(value) is str:
                 return wire.encode_tool_result(value, None, call.peer.revision, identity)
             return CallToolResult(contents.blocks(value))

@@ -85,13 +85,17 @@ class Union(Node):
 
     def dump(self, value: Any, path: str) -> Any:
         own: Misfit | None = None
+        inside: list[Misfit] = []
         for member in sorted(self.members, key=lambda member: member.exact is not type(value)):
             try:
                 return member.dump(value, path)
             except Misfit as misfit:
                 own = misfit if member.exact is type(value) else own
+                inside += [] if misfit.problems[0].startswith(f"{path}: ") else [misfit]
         if own is not None:  # it is of this class, but wrong inside
             raise own
+        if len(inside) == 1:  # it is of this kind
+            raise inside[0]
         self.foreign(value, path)
 
     def schema(self, defs: Definitions) -> dict[str, Any]:

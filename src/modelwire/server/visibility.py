@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from modelwire.errors import ConfigError
+from modelwire.errors import ConfigError, SignatureError
 from modelwire.rpc.call import Call
 from modelwire.rpc.callbacks import guarded
 from modelwire.server.context import Context
@@ -39,13 +39,10 @@ class Guard:
                 raise ConfigError(f"{what}: enabled= is asked while a list is made, and cannot wait; use a plain `def`")
         self.function = function
         self._what = what
-        self._takes = positional_count(function, 1)
         try:
-            inspect.signature(function).bind(*range(self._takes))
-        except TypeError as error:
+            self._takes = positional_count(function, 1)
+        except SignatureError as error:
             raise ConfigError(f"{what}: enabled= is called with the context alone: {error}") from None
-        except ValueError:  # a builtin that does not say what it takes
-            pass
 
     def allows(self, call: Call) -> bool:
         """Whether the item is there for whoever makes this call; not if the function fails, which the log is told."""
