@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from modelwire.client.group_listening import GroupEvent
     from modelwire.client.listening import Missed, PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
     from modelwire.errors import (
+        CapabilityRequired,
         ConfigError,
         ConnectionFailed,
         ConnectionLost,
+        Declined,
+        Dismissed,
         FrameTooLarge,
         InvalidParams,
         LocalError,
@@ -37,26 +40,33 @@ if TYPE_CHECKING:
         SignatureError,
         ToolError,
         UnsupportedRevision,
+        UrlElicitationRequired,
         WrongResult,
     )
     from modelwire.protocol import types
     from modelwire.rpc.observer import Observer
     from modelwire.server.annotations import Header, Name
+    from modelwire.server.ask import Ask
     from modelwire.server.context import Context
     from modelwire.server.dependencies import Depends
     from modelwire.server.forms import form_schema
     from modelwire.server.media import Audio, EmbeddedResource, Image, ResourceLink, Text
+    from modelwire.server.parking import Parking
     from modelwire.server.paths import safe_join
     from modelwire.server.server import Server
 
 __all__ = [
+    "Ask",
     "Audio",
+    "CapabilityRequired",
     "Client",
     "ConfigError",
     "ConnectionFailed",
     "ConnectionLost",
     "Context",
+    "Declined",
     "Depends",
+    "Dismissed",
     "EmbeddedResource",
     "FrameTooLarge",
     "Group",
@@ -72,6 +82,7 @@ __all__ = [
     "Name",
     "NotFound",
     "Observer",
+    "Parking",
     "PeerError",
     "PromptsChanged",
     "ProtocolViolation",
@@ -89,6 +100,7 @@ __all__ = [
     "ToolError",
     "ToolsChanged",
     "UnsupportedRevision",
+    "UrlElicitationRequired",
     "WrongResult",
     "__version__",
     "form_schema",
@@ -97,6 +109,7 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "Ask": "modelwire.server.ask",
     "Audio": "modelwire.server.media",
     "Client": "modelwire.client.client",
     "Context": "modelwire.server.context",
@@ -109,6 +122,7 @@ _ELSEWHERE = {
     "Missed": "modelwire.client.listening",
     "Name": "modelwire.server.annotations",
     "Observer": "modelwire.rpc.observer",
+    "Parking": "modelwire.server.parking",
     "PromptsChanged": "modelwire.client.listening",
     "ResourceLink": "modelwire.server.media",
     "ResourceUpdated": "modelwire.client.listening",

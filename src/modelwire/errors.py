@@ -2,8 +2,12 @@
 
     ModelwireError
     ├── ToolError                    a tool said no: ``isError: true`` with its content
+    │   ├── Declined                     the user was asked and said no
+    │   └── Dismissed                    the user was asked and chose nothing
     ├── RpcError                     a JSON-RPC error: code, message, data; handlers may raise it
     │   ├── NotFound                 a handler's word for "no such resource"
+    │   ├── CapabilityRequired       the client cannot be asked: it did not declare that it can
+    │   ├── UrlElicitationRequired   a URL has to be visited first (2025-11-25)
     │   └── PeerError                the other side answered with an error
     │       ├── MethodNotFound           -32601
     │       ├── InvalidParams            -32602
@@ -65,6 +69,14 @@ class ToolError(ModelwireError):
         self.content: list[Any] | None = None if content is None else list(content)
 
 
+class Declined(ToolError):
+    """The user was asked something and said no. Uncaught, it is the result of the tool: an error with these words."""
+
+
+class Dismissed(ToolError):
+    """The user was asked something and closed the question without an answer. Uncaught, it is the tool's result."""
+
+
 class RpcError(ModelwireError):
     """A JSON-RPC error, to be raised by a handler or received as `PeerError`.
 
@@ -98,6 +110,44 @@ class NotFound(RpcError):
     def __init__(self, message: str, *, uri: str | None = None) -> None:
         super().__init__(INVALID_PARAMS, message, None if uri is None else {"uri": uri})
         self.uri = uri
+
+
+class CapabilityRequired(RpcError):
+    """A handler had to ask the client something that it did not declare to be able to answer.
+
+    Sent as ``-32021`` with ``requiredCapabilities`` on 2026-07-28; on handshake revisions, which have no code for it, a
+    tool's result is an error.
+
+    Args:
+        capability: What is missing, as a dotted path such as ``elicitation.url``.
+    """
+
+    def __init__(self, capability: str) -> None:
+        required: dict[str, Any] = {}
+        inner = required
+        for part in capability.split("."):
+            inner[part] = inner = {}
+        super().__init__(
+            MISSING_CAPABILITY,
+            f"this needs a client with the capability {capability}, which yours did not declare",
+            {"requiredCapabilities": required},
+        )
+        self.capability = capability
+
+
+class UrlElicitationRequired(RpcError):
+    """Raised by a handler: the user has to visit a URL before the request can succeed (2025-11-25, ``-32042``).
+
+    Other revisions have no such error; `Context.elicit_url` works on all that know URLs.
+
+    Args:
+        elicitations: What is to be done where: `types.ElicitRequestURLParams` with an ``elicitation_id`` each.
+        message: One sentence for people.
+    """
+
+    def __init__(self, elicitations: Sequence[Any], message: str = "a URL has to be visited first") -> None:
+        super().__init__(URL_ELICITATION_REQUIRED, message, {"elicitations": list(elicitations)})
+        self.elicitations = list(elicitations)
 
 
 class PeerError(RpcError):

@@ -72,7 +72,7 @@ INSTEAD = "; use a dataclass, a TypedDict or a model, or Depends(...) for what t
          "unterminated subpattern at position 0"),
         (Annotated[Good, pydantic.Field(max_length=3)], "the limit max_length does not apply to Good"),
     ],
-    ids=lambda value: str(value)[:40],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",  # some of the types have an address as their name
 )  # fmt: skip
 def test_a_type_that_cannot_be_an_argument_is_refused_in_one_sentence(annotation: Any, words: str) -> None:
     def function(v: Any) -> None: ...

@@ -9,6 +9,7 @@ The values that are handed in are never changed.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any, Final, TypeVar, cast, overload
 
 import msgspec
@@ -165,6 +166,30 @@ def encode_tool_result(
     else:
         parts.append(b"}")
     return b"".join(parts)
+
+
+def encode_input_required(
+    questions: Mapping[str, tuple[str, bytes]], state: str | None, server_info: bytes | None
+) -> bytes:
+    """Write an ``InputRequiredResult`` whose questions have their parameters as JSON already.
+
+    Args:
+        questions: Method and parameters of each question, by key; empty parameters are left out.
+        state: The ``requestState``.
+        server_info: As for `encode_result`.
+    """
+    requests = {
+        key: {"method": method} if params == b"{}" else {"method": method, "params": Raw(params)}
+        for key, (method, params) in questions.items()
+    }
+    body: dict[str, Any] = {"resultType": INPUT_REQUIRED}
+    if requests:
+        body["inputRequests"] = requests
+    if state is not None:
+        body["requestState"] = state
+    if server_info is not None:
+        body["_meta"] = {SERVER_INFO: Raw(server_info)}
+    return _write(body)
 
 
 def _write_text(text: str) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
@@ -19,6 +19,19 @@ from modelwire.rules.session import Peer
 
 if TYPE_CHECKING:
     from modelwire.rpc.connection import Connection
+
+
+class Asking(Protocol):
+    """What knows which request a handler is answering: after a question inside a result that is a later one."""
+
+    async def to_be_answered(self, call: Call) -> Call:
+        """Return the request that waits for the result of a handler that was started for ``call``; wait for it."""
+        ...
+
+    @property
+    def call(self) -> Call:
+        """The request that is being answered now, or that was the last one."""
+        ...
 
 
 class Call(Struct, eq=False, weakref=True):
@@ -43,6 +56,8 @@ class Call(Struct, eq=False, weakref=True):
             transport.
         now: Does all that ``handle`` does, and returns the JSON of the result, without ever waiting; None where it may
             wait.
+        asking: What asks the client while the request is answered; None where nothing was asked.
+        clock: What limits the handler's time.
     """
 
     # A Struct, since one is made for every request, and nothing makes objects faster.
@@ -62,6 +77,8 @@ class Call(Struct, eq=False, weakref=True):
     task: asyncio.Task[Any] | None = None
     deliver: Callable[[bytes], None] | None = None
     now: Callable[[Call], bytes] | None = None
+    asking: Asking | None = None
+    clock: asyncio.Timeout | None = None
     _watchers: tuple[Callable[[], None], ...] = ()
 
     def __repr__(self) -> str:
@@ -105,3 +122,18 @@ class Call(Struct, eq=False, weakref=True):
     def on_cancel(self, watcher: Callable[[], None]) -> None:
         """Have ``watcher()`` called when the request is cancelled."""
         self._watchers = (*self._watchers, watcher)
+
+    def closed(self) -> asyncio.Future[None]:
+        """Return a future that is done once the request is answered or cancelled; to be asked for while it is open."""
+        over: asyncio.Future[None] = self.connection.loop.create_future()
+        deliver = self.deliver or self.connection.post
+
+        def done(frame: bytes | None = None) -> None:
+            if frame is not None:
+                deliver(frame)
+            if not over.done():
+                over.set_result(None)
+
+        self.deliver = done
+        self.on_cancel(done)
+        return over

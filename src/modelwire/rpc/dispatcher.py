@@ -173,16 +173,24 @@ class Dispatcher:
         """
         try:
             result = await call.handle(call)
+            if call.asking is not None:
+                call = await call.asking.to_be_answered(call)
             # Nearly every result comes as JSON already.
             frame = jsonrpc.encode_result(call.id, result) if type(result) is bytes else self._encoded(call, result)
         except asyncio.CancelledError:
             if call.cancelled:
                 raise
             # Not the peer and not the end of the connection: something inside was cancelled, and let it escape.
-            frame = self._failure(call, RpcError(INTERNAL_ERROR, f"{call.method.name} was cancelled from inside"))
+            error: BaseException = RpcError(INTERNAL_ERROR, f"{call.method.name} was cancelled from inside")
+            call, frame = await self._failed(call, error)
         except BaseException as error:
-            frame = self._failure(call, error)
+            call, frame = await self._failed(call, error)
         call.answered(frame)
+
+    async def _failed(self, call: Call, error: BaseException) -> tuple[Call, bytes]:
+        if call.asking is not None:
+            call = await call.asking.to_be_answered(call)
+        return call, self._failure(call, error)
 
     def answer_now(self, call: Call, now: Callable[[Call], bytes]) -> None:
         """Do as `answer` does with a call that has `Call.now`, at once."""
@@ -211,7 +219,7 @@ def error_frame(id_: bytes | None, error: RpcError, revision: Revision | None) -
     if id_ is None and revision is not None and revision.null_error_id:
         id_ = b"null"
     try:
-        return jsonrpc.encode_error(id_, _code(error, revision), str(error.message), _data(error))
+        return jsonrpc.encode_error(id_, _code(error, revision), str(error.message), _data(error, revision))
     except Exception:
         _log.exception("an error could not be sent as it was raised")
         return jsonrpc.encode_error(id_, INTERNAL_ERROR, "Internal error; the server's log says more")
@@ -228,11 +236,11 @@ def _code(error: RpcError, revision: Revision | None) -> int:
     return sent
 
 
-def _data(error: RpcError) -> bytes | None:
+def _data(error: RpcError, revision: Revision | None) -> bytes | None:
     if error.data is None:
         return None
     try:
-        return wire.encode(error.data, LATEST)
+        return wire.encode(error.data, revision or LATEST)
     except wire.WireError as problem:
         _log.warning("the data of an error could not be written and was left out: %s", problem)
         return None

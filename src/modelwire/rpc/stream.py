@@ -138,28 +138,13 @@ class Link:
         """Send the array once each call is answered or cancelled; a handler that will not stop holds up nobody."""
         # A later item of the batch, or what arrived with it, may have cancelled some of them already.
         calls = [call for call in batch.calls if not call.cancelled]
-        settled = [self._settled(call) for call in calls]
+        settled = [call.closed() for call in calls]
         for call in calls:
             self._start(call)
         if settled:
             await asyncio.wait(settled)
         if batch.frame is not None:
             self.connection.post(batch.frame)
-
-    def _settled(self, call: Call) -> asyncio.Future[None]:
-        """Return a future that is done once a call of a batch is answered or cancelled."""
-        settled: asyncio.Future[None] = self.connection.loop.create_future()
-        deliver = call.deliver
-
-        def done(frame: bytes | None = None) -> None:
-            if frame is not None and deliver is not None:
-                deliver(frame)
-            if not settled.done():
-                settled.set_result(None)
-
-        call.deliver = done
-        call.on_cancel(done)
-        return settled
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from modelwire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, UNSUPPORTED_REVISION, RpcError
 from modelwire.protocol.meta import RequestMeta
@@ -48,6 +48,33 @@ class Peer:
     capabilities: ClientCapabilities = ClientCapabilities()
     log_level: LoggingLevel | None = None
     principal: str | None = None
+
+    def supports(self, capability: str) -> bool:
+        """Say whether the peer has declared a capability.
+
+        Args:
+            capability: Its name on the wire, such as ``"sampling"``; a dot leads to a part of it, as in
+                ``"elicitation.form"``, ``"elicitation.url"``, ``"sampling.tools"``.
+        """
+        found: Any = self.capabilities
+        parts = capability.split(".")
+        if parts == ["elicitation", "form"] and self.capabilities.elicitation is not None:
+            # "an empty capabilities object is equivalent to declaring support for form mode only"
+            return self.capabilities.elicitation.form is not None or self.capabilities.elicitation.url is None
+        for part in parts:
+            inner = (
+                cast("dict[str, Any]", found).get(part)
+                if isinstance(found, dict)
+                else getattr(found, _field(part), None)
+            )
+            if inner is None or inner is False:
+                return False
+            found = inner
+        return True
+
+
+def _field(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
 _UNOPENED = Peer(LATEST_HANDSHAKE)

@@ -5,6 +5,7 @@ Every method may be called from any thread, returns at once, and does nothing on
 
 from __future__ import annotations
 
+import asyncio
 import math
 import threading
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ from modelwire.protocol.types import (
 )
 from modelwire.rpc.call import Call
 from modelwire.rules.session import Peer
+from modelwire.server.asks import Asks
 
 # "State that needs to span multiple requests [...] MUST be referenced by an explicit identifier the client passes on
 # each request"; "a server must not treat connection or process identity as a proxy for conversation or session
@@ -39,7 +41,7 @@ _NO_STATE = (
 _SEVERITY = {level: rank for rank, level in enumerate(LOGGING_LEVELS)}
 
 
-class Context:
+class Context(Asks):
     """The request that a handler is answering. A parameter annotated ``Context`` receives it.
 
     Example:
@@ -53,13 +55,21 @@ class Context:
         ```
     """
 
-    __slots__ = ("_call", "_expired", "log")
+    __slots__ = ("_expired", "arguments", "log")
 
     def __init__(self, call: Call) -> None:
-        self._call = call
+        self._first = call
         self._expired: str | None = None
-        self.log = Log(call)
+        self.arguments: dict[str, Any] = {}
+        """The arguments by parameter, while a function's other parameters are filled; for the server's own use."""
+        self.log = Log(self)
         """Sends log messages to the client."""
+
+    @property
+    def _call(self) -> Call:
+        """The request that is being answered: after a question inside a result, the one that brought the answer."""
+        asking = self._first.asking
+        return self._first if asking is None else asking.call
 
     @property
     def request_id(self) -> IdKey:
@@ -115,12 +125,12 @@ class Context:
 
         An async function gets ``asyncio.CancelledError`` besides; a sync one has to look here.
         """
-        return self._call.cancelled or self._expired is not None
+        return self._call.cancelled or self._first.cancelled or self._expired is not None
 
     @property
     def cancel_reason(self) -> str | None:
         """Why it was cancelled, in the words of who did it."""
-        return self._expired if self._expired is not None else self._call.cancel_reason
+        return self._expired or self._call.cancel_reason or self._first.cancel_reason
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Tell the client how far the work is, if it asked to be told.
@@ -184,6 +194,10 @@ class Context:
         except wire.WireError as error:
             raise ProtocolViolation(f"the client's answer to {method} is invalid: {error}", bytes(raw)) from None
 
+    def limited_by(self, clock: asyncio.Timeout) -> None:
+        """Note what limits the handler's time, which stands still while a person thinks. For the server's own use."""
+        self._first.clock = clock
+
     def expire(self, reason: str) -> None:
         """Note that the time is up, so that a sync function can see it. For the server's own use."""
         self._expired = reason
@@ -192,10 +206,14 @@ class Context:
 class Log:
     """Sends log messages to the client, those at least as severe as it asked for."""
 
-    __slots__ = ("_call",)
+    __slots__ = ("_context",)
 
-    def __init__(self, call: Call) -> None:
-        self._call = call
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @property
+    def _call(self) -> Call:
+        return self._context._call  # pyright: ignore[reportPrivateUsage] -- its own
 
     def __call__(self, level: LoggingLevel, data: Any, logger: str | None = None) -> None:
         """Send a message.

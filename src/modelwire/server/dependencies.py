@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
 from modelwire.errors import SignatureError
+from modelwire.server import ask
 from modelwire.server.annotations import Scope, is_simple, is_union, unwrap, without_annotated
 
 CONTEXT = 0
@@ -126,6 +127,8 @@ class Injection:
         self._takes: dict[str, int] = {}
         self._steps: list[Step] = []
         self._known: dict[Any, int] = {}
+        self.names: Collection[str] = ()
+        """The function's parameters, of which the questions of `Ask` may be made."""
 
     def __bool__(self) -> bool:
         """Whether there is such a parameter."""
@@ -199,6 +202,8 @@ class Injection:
             raise SignatureError(f"{self._name}: parameter {parameter.name!r} has more than one Depends")
         if found:
             return self._dependency(found[0].function, chain)
+        if asks := list(ask.marks(annotation)):
+            return self._asked(parameter, annotation, asks[0])
         return CONTEXT if self._is_context(annotation) else self._of_the_lifespan(annotation)
 
     def _is_context(self, annotation: Any) -> bool:
@@ -214,6 +219,12 @@ class Injection:
     def _of_the_lifespan(self, annotation: Any) -> int | None:
         plain = without_annotated(annotation)
         return next((CONTEXT + 1 + index for index, kind in enumerate(self._shared) if kind == plain), None)
+
+    def _asked(self, parameter: inspect.Parameter, annotation: Any, mark: ask.Ask) -> int:
+        others = [name for name in self.names if name != parameter.name]
+        asked = ask.asker(self._name, parameter, annotation, mark, others)
+        self._steps.append(Step(asked, asked.__qualname__, {"ctx": CONTEXT}, False))
+        return CONTEXT + len(self._shared) + len(self._steps)
 
     # ------------------------------------------------------------------ dependencies of dependencies
 

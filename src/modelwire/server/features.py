@@ -30,9 +30,11 @@ from modelwire.server.functions import positional_count, run_sync, threads_for
 from modelwire.server.later import Later
 from modelwire.server.lifespan import Companion, Lifespan, Running
 from modelwire.server.opening import Opening
+from modelwire.server.parking import Lot, Parking, asking
 from modelwire.server.prompts import Completions, PromptEntry, Prompts
 from modelwire.server.registry import Registry
 from modelwire.server.resources import ResourceEntry, Resources, TemplateEntry
+from modelwire.server.sealing import KeyRing
 from modelwire.server.signature import waits_for_a_name
 from modelwire.server.subscriptions import Hub, Listeners, Subscriber, session_subscriber, subscribe, unsubscribe
 from modelwire.server.switches import Kind, Switches
@@ -58,6 +60,8 @@ class Features:
         extensions: Extensions supported.
         experimental: Non-standard capabilities.
         lifespan: What lives as long as the server serves.
+        parking: How many handlers may wait for answers.
+        state_keys: What seals the states of those that ask.
     """
 
     def __init__(
@@ -72,8 +76,13 @@ class Features:
         extensions: dict[str, dict[str, Any]] | None,
         experimental: dict[str, dict[str, Any]] | None,
         lifespan: Lifespan,
+        parking: Parking,
+        state_keys: KeyRing | None,
     ) -> None:
         self.lifespan = lifespan
+        self._parking = parking
+        self._state_keys = state_keys
+        self._name = info.name
         self.companions: list[Companion] = []
         """What runs beside the lifespan while the server serves: each is called with the server and returns an async
         context manager, entered after the lifespan and left before it, in the same task. Append before serving."""
@@ -137,7 +146,7 @@ class Features:
     def _routes(self) -> list[Route]:
         return [
             Route(METHODS["tools/list"], self.tools.registry.page, t.PaginatedRequestParams, immediate=True),
-            Route(METHODS["tools/call"], self.tools.call, t.CallToolRequestParams, now=self.tools.now),
+            Route(METHODS["tools/call"], asking(self.tools.call), t.CallToolRequestParams, now=self.tools.now),
             Route(METHODS["resources/list"], self.resources.fixed.page, t.PaginatedRequestParams, immediate=True),
             Route(
                 METHODS["resources/templates/list"],
@@ -145,11 +154,11 @@ class Features:
                 t.PaginatedRequestParams,
                 immediate=True,
             ),
-            Route(METHODS["resources/read"], self.resources.read, t.ReadResourceRequestParams),
+            Route(METHODS["resources/read"], asking(self.resources.read), t.ReadResourceRequestParams),
             Route(METHODS["resources/subscribe"], self._subscribe, t.SubscribeRequestParams, immediate=True),
             Route(METHODS["resources/unsubscribe"], unsubscribe, t.UnsubscribeRequestParams, immediate=True),
             Route(METHODS["prompts/list"], self.prompts.registry.page, t.PaginatedRequestParams, immediate=True),
-            Route(METHODS["prompts/get"], self.prompts.get, t.GetPromptRequestParams),
+            Route(METHODS["prompts/get"], asking(self.prompts.get), t.GetPromptRequestParams),
             Route(METHODS["completion/complete"], self.completions.complete, t.CompleteRequestParams),
             Route(METHODS["subscriptions/listen"], self.listeners.listen, t.SubscriptionsListenRequestParams),
         ]
@@ -184,6 +193,13 @@ class Features:
         files = self.resources.files
         assert files is not None
         self.companions.append(lambda server: files.watching(directory, self.changed))
+
+    def new_lot(self) -> Lot:
+        """Return a place for handlers that wait for answers, in the running event loop."""
+        return Lot(self._name, self._parking, self._state_keys, self._may_replay)
+
+    def _may_replay(self, call: Call) -> bool:
+        return call.method.name != "tools/call" or self.tools.may_replay(call.params.name)
 
     # ------------------------------------------------------------------ capabilities
 

@@ -177,6 +177,8 @@ async def within(seconds: float, running: Awaitable[Any], context: Context | Non
         Expired: The time is up.
     """
     clock = asyncio.timeout(seconds)
+    if context is not None:
+        context.limited_by(clock)
     try:
         async with clock:
             return await running

@@ -21,6 +21,7 @@ from modelwire.server.annotations import without_annotated
 from modelwire.server.crashes import log_crash
 from modelwire.server.dependencies import name_of
 from modelwire.server.functions import positional_count
+from modelwire.server.parking import Lot
 from modelwire.server.signature import called
 from modelwire.server.workers import WorkerPool
 from modelwire.server.yielded import goes_by_type, yielded_type
@@ -147,11 +148,11 @@ class Lifespan:
             await running.end()
 
     def _begun(self, loop: asyncio.AbstractEventLoop) -> Running:
-        running = Running(self._name, loop, self._function is not None)
-        companions = list(self._server.features.companions)
+        features = self._server.features
+        running = self._running[loop] = Running(self._name, loop, self._function is not None, features.new_lot())
+        running.over.add_done_callback(lambda _: self._running.pop(loop, None))
+        companions = list(features.companions)
         if self._function is not None or companions:
-            self._running[loop] = running
-            running.over.add_done_callback(lambda _: self._running.pop(loop, None))
             running.begin(self._made, self._split, [functools.partial(factory, self._server) for factory in companions])
         return running
 
@@ -187,10 +188,12 @@ class Running:
         failure: What it has failed with, at any time.
         over: Done once it has ended, whichever way.
         references: How many keep it alive.
+        lot: The handlers that wait for answers; they use what the lifespan yields.
     """
 
-    def __init__(self, name: str, loop: asyncio.AbstractEventLoop, exists: bool) -> None:
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop, exists: bool, lot: Lot) -> None:
         self.exists = exists
+        self.lot = lot
         self.value: Any = None
         self.by_type: tuple[Any, ...] = ()
         self.failure: BaseException | None = None
@@ -235,8 +238,12 @@ class Running:
     async def end(self) -> None:
         """End it, and wait until it has ended; a start that is under way is cancelled."""
         self.ending = True
+        await self.lot.close(STUCK)
         task = self._task
-        if task is None or task.done():
+        if task is None:
+            self._set_over()
+            return
+        if task.done():
             return
         self._stop.set()
         if not self._settled.done():

@@ -36,6 +36,7 @@ class ToolOptions(Options, total=False):
     annotations: t.ToolAnnotations | None
     structured: bool | None
     text: bool
+    replay: bool
     input_schema: dict[str, Any] | None
     output_schema: dict[str, Any] | None
 

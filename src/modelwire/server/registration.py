@@ -29,7 +29,7 @@ from modelwire.server.visibility import Visibility, visibility
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_BESIDE_A_TOOL = ("tags", "enabled", "timeout", "inline")
+_BESIDE_A_TOOL = ("tags", "enabled", "timeout", "inline", "replay")
 """What a `Tool` given whole says nothing of."""
 
 
@@ -78,6 +78,8 @@ class Registration(FileRegistration):
                 - ``structured``: False for text only, True for structured results even where the annotation is plain
                   text.
                 - ``text``: False leaves out the JSON text that stands beside structured results.
+                - ``replay``: False where the function must not be run again from the top, as ``Server(state_keys=...)``
+                  would have it; then only the process that asked can go on with the answer.
                 - ``input_schema``: JSON Schema of the arguments, sent verbatim. They are validated by it; parameters
                   get the members of their names, converted by their types, ``**kwargs`` the others as they are, and
                   ``*args`` the list of that name.
@@ -101,7 +103,8 @@ class Registration(FileRegistration):
         Args:
             tool: A function, method or any callable; or a `Tool` with a schema of your own, sent verbatim.
             handler: For a `Tool`: called with ``(arguments, ctx)``; arguments and results are held against its schemas.
-            **options: As for `tool`; beside a `Tool` only ``tags``, ``enabled``, ``timeout`` and ``inline``.
+            **options: As for `tool`; beside a `Tool` only ``tags``, ``enabled``, ``timeout``, ``inline`` and
+                ``replay``.
 
         Raises:
             SignatureError: The function cannot become a tool; the message names the parameter.
@@ -120,6 +123,7 @@ class Registration(FileRegistration):
         seen = _seen(f"tool {tool.name!r}", options)
         tools, pool = self.features.tools, None if options.get("inline") else self._pool
         entry = tools.from_handler(tool, handler, options.get("timeout"), pool)
+        entry.replay = options.get("replay", True)
         self.features.add(tools.registry, tool.name, seen, lambda: entry)
         warn_of_tool_name(tool.name)
 
@@ -146,7 +150,9 @@ class Registration(FileRegistration):
                 output_schema=made.signature.output_schema if given is None else given,
                 annotations=options.get("annotations"),
             )
-            return tools.from_function(tool, made, text=options.get("text", True), validate=validate)
+            entry = tools.from_function(tool, made, text=options.get("text", True), validate=validate)
+            entry.replay = options.get("replay", True)
+            return entry
 
         self.features.add(tools.registry, name, _seen(f"tool {name!r}", options), build)
         warn_of_tool_name(name)

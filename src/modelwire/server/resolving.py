@@ -55,7 +55,10 @@ class ResolvingFunction(Function):
 
     def __call__(self, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Awaitable[Any]:
         """Make what the function needs, call it, clean up; await what this returns for the function's result."""
-        return resolved(self._plan, call, self.pool, lambda given: self._run(args, {**kwargs, **given}), self.timeout)
+        arguments = {**dict(zip(self.signature.positional, args, strict=False)), **kwargs}
+        return resolved(
+            self._plan, call, self.pool, lambda given: self._run(args, {**kwargs, **given}), self.timeout, arguments
+        )
 
 
 async def resolved(
@@ -64,6 +67,7 @@ async def resolved(
     pool: WorkerPool,
     use: Callable[[dict[str, Any]], Awaitable[Any]],
     timeout: float | None = None,
+    arguments: dict[str, Any] | None = None,
 ) -> Any:
     """Make what a plan says, use it, clean up; return what the use gave.
 
@@ -73,11 +77,13 @@ async def resolved(
         pool: The threads for sync dependencies.
         use: Called with the values by parameter.
         timeout: Seconds that making and using may take, or None.
+        arguments: The arguments of the call by parameter, for the questions of `Ask`.
 
     Raises:
         Expired: They took longer.
     """
     resolution = _Resolution(call, pool)
+    resolution.context.arguments = arguments or {}
     running = resolution.run(plan, use)
     try:
         result = await (running if timeout is None else within(timeout, running, resolution.context))

@@ -7,6 +7,7 @@ business; what is served is not decided here either.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, cast
 
@@ -214,13 +215,16 @@ class ServerSession:
     async def _answer(self, calls: list[Call]) -> None:
         # Tasks of their own: the peer may cancel a request without cancelling whoever called `handle`.
         # A later item of a batch may have cancelled an earlier one before it began.
-        for call in calls:
-            call.task = None if call.cancelled else asyncio.create_task(self._server.dispatcher.answer(call))
-        tasks = [call.task for call in calls if call.task is not None]
-        if not tasks:
+        calls = [call for call in calls if not call.cancelled]
+        over = [call.closed() for call in calls]
+        for call, closed in zip(calls, over, strict=True):
+            call.task = asyncio.create_task(self._server.dispatcher.answer(call))
+            call.task.add_done_callback(functools.partial(_note_end, closed))
+        if not over:
             return
         try:
-            await asyncio.wait(tasks)
+            # Not the tasks: one whose handler asks for input goes on after its request was answered.
+            await asyncio.wait(over)
         except asyncio.CancelledError:
             for call in calls:
                 call.cancel("whoever handles the frame was cancelled")
@@ -245,3 +249,8 @@ class ServerSession:
         finally:
             if running is not None:
                 await self._server.features.lifespan.leave(running)
+
+
+def _note_end(closed: asyncio.Future[None], task: asyncio.Task[None]) -> None:
+    if not closed.done():
+        closed.set_result(None)

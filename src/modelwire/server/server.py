@@ -21,8 +21,10 @@ from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
 from modelwire.server.endpoints import ServeOptions
 from modelwire.server.features import Features
 from modelwire.server.lifespan import Lifespan, LifespanFunction
+from modelwire.server.parking import Parking, adjusted
 from modelwire.server.program import run
 from modelwire.server.registration import Registration
+from modelwire.server.sealing import KeyRing
 from modelwire.server.serve import ServerSession
 from modelwire.server.serving import Serving, serve
 from modelwire.server.workers import WorkerPool
@@ -58,6 +60,11 @@ class Server(Registration):
             it yields is ``ctx.lifespan``, and fills parameters of the type that its annotation names:
             ``AsyncIterator[Database]``, or ``AsyncIterator[tuple[Database, Cache]]`` for several. A plain generator
             function runs in a worker thread. If it fails, the serving ends with its error.
+        state_keys: Secrets of at least 32 characters, the newest first, that seal what was answered so far into the
+            ``requestState`` of 2026-07-28, so that another process with the same keys, or this one after a restart, can
+            run the handler again from the top. Without keys only this process can go on, as long as it remembers.
+            Needs ``pip install 'modelwire[state]'``.
+        parking: How many handlers may wait for answers, and for how long: ``Parking(calls=1000, seconds=600)``.
 
     Raises:
         ConfigError: A setting cannot work.
@@ -94,6 +101,8 @@ class Server(Registration):
         max_result: int | None = DEFAULT_MAX_MESSAGE,
         observers: Sequence[Observer] = (),
         lifespan: LifespanFunction | None = None,
+        state_keys: Sequence[bytes | str] | None = None,
+        parking: Parking | None = None,
     ) -> None:
         if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"a server's name is a string, not {name!r}")
@@ -124,6 +133,8 @@ class Server(Registration):
             extensions=extensions,
             experimental=experimental,
             lifespan=Lifespan(self, lifespan, pool),
+            parking=adjusted(parking),
+            state_keys=None if state_keys is None else KeyRing(state_keys),
         )
         super().__init__(features, pool)
         self.dispatcher = Dispatcher(features.routes, self._notice, identity)

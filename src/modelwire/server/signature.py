@@ -60,13 +60,14 @@ class Signature:
         check_result: Returns a result as JSON, or raises `ResultError`; see `ResultCheck.encode`.
         context_parameter: The parameter that takes the context, to be passed by keyword; None without one.
         plan: What else fills parameters that are no arguments, and how it is made; None where nothing does.
+        positional: The parameters that are passed by position, in order.
         description: What the docstring says of the function; None without any.
         descriptions: What the docstring says of each parameter.
     """
 
     __slots__ = ("_given", "_keywords", "_may_lack", "_plain", "_positional", "_values", "check_result", "content",
                  "context_parameter", "description", "descriptions", "input_schema", "is_async", "is_generator",
-                 "output_schema", "plan", "unsaid_list")  # fmt: skip
+                 "output_schema", "plan", "positional", "unsaid_list")  # fmt: skip
 
     def __init__(
         self,
@@ -80,6 +81,7 @@ class Signature:
         self._values = parts.binder.values
         self._given = parts.given
         self._positional = len(parts.positional)
+        self.positional = tuple(parts.positional)
         self._keywords = tuple(parts.keywords)
         self._may_lack = parts.may_lack
         self._plain = self._given is None and not self._keywords
@@ -299,6 +301,7 @@ class _Parts:
             why = str(error) if isinstance(error, NameError) else why
             why = why if callable(self.function) else f"{self.function!r:.60} is no function"
             raise SignatureError(f"{self.name}: its parameters cannot be read: {why}") from error
+        self.injection.names = list(self._signature.parameters)
         _refuse_unbound(self.name, self.function, list(self._signature.parameters))
         partial = isinstance(self.function, functools.partial)
         bound: set[str] = set(self.function.keywords) if partial else set()

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from modelwire.errors import INVALID_PARAMS, PeerError, RpcError, ToolError
+from modelwire.errors import INVALID_PARAMS, CapabilityRequired, PeerError, RpcError, ToolError
 from modelwire.log import log as _log
 from modelwire.protocol import structured, wire
 from modelwire.protocol.revisions import LATEST
@@ -50,10 +50,11 @@ class ToolEntry:
         run_now: Runs the tool to its end and returns what it returned, where nothing in it waits; None otherwise.
 
     Attributes:
+        replay: Whether it may be run again from the top when answers come and it is no longer in memory.
         now: Does as `call` does without waiting; None where the tool may wait.
     """
 
-    __slots__ = ("finish", "max_result", "now", "run", "tool", "wraps")
+    __slots__ = ("finish", "max_result", "now", "replay", "run", "tool", "wraps")
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class ToolEntry:
         run_now: Callable[[Call], Any] | None = None,
     ) -> None:
         self.tool = tool
+        self.replay = True
         self.now = None if run_now is None else self._calling_now(run_now)
         self.max_result = max_result
         self.run = run
@@ -120,6 +122,8 @@ class ToolEntry:
             return failure(
                 ToolError(f"The tool {self.tool.name!r} returned something it should not have; its log says more.")
             )
+        if isinstance(error, CapabilityRequired) and call.peer.revision.handshake:
+            return failure(ToolError(error.message))  # which have no code for it
         # A PeerError is another server's answer to the tool's own client, and not our answer to this one.
         if isinstance(error, RpcError) and not isinstance(error, PeerError):
             raise error
@@ -229,7 +233,12 @@ class Tools:
     def now(self, call: Call) -> Callable[[Call], bytes] | None:
         """Return what answers ``tools/call`` without waiting, where the tool is one that never does."""
         entry = self.registry.open(call.params.name)
-        return None if entry is None else entry.now
+        return None if entry is None or call.params.request_state is not None else entry.now
+
+    def may_replay(self, name: str) -> bool:
+        """Whether a tool may be run again from the top, where it asked for input and is no longer in memory."""
+        entry = self.registry.get(name)
+        return entry is None or entry.replay
 
     def call(self, call: Call) -> Awaitable[Any]:
         """Answer ``tools/call``."""

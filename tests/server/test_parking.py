@@ -1,0 +1,76 @@
+"""Handlers that wait in memory: bounded, and gone when their time is over."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from modelwire import ConfigError, Context, Parking, Server
+from modelwire.server.serve import ServerSession
+from tests.clock import Clock
+from tests.server.persons import EVERYTHING
+from tests.wire import modern_meta
+
+
+def asking(**options: Any) -> Server:
+    server = Server("s", **options)
+
+    @server.tool
+    async def ask(number: int, ctx: Context) -> str:
+        await ctx.elicit(f"Go on with {number}?")
+        return "done"
+
+    return server
+
+
+async def _call(session: ServerSession, number: int) -> dict[str, Any]:
+    # By hand, and not by a client that remembers every frame.
+    params = {"name": "ask", "arguments": {"number": number}, "_meta": modern_meta(clientCapabilities=EVERYTHING)}
+    message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+    answer = await session.handle(json.dumps(message).encode())
+    assert answer is not None
+    return json.loads(answer)
+
+
+async def _wave(session: ServerSession, count: int) -> None:
+    for number in range(count):
+        assert (await _call(session, number))["result"]["resultType"] == "input_required"
+
+
+async def test_thousands_of_calls_that_nobody_answers_leave_nothing_when_their_time_is_over() -> None:
+    count = 1_000
+    clock = Clock()
+    session = asking(parking=Parking(calls=count, seconds=60)).session()
+    tasks = len(asyncio.all_tasks())
+    await _wave(session, count)
+    await clock.advance(61)
+    assert len(asyncio.all_tasks()) == tasks
+    gc.collect()
+    tracemalloc.start()
+    await _wave(session, count)
+    assert len(asyncio.all_tasks()) == tasks + count
+    assert "Too many calls" in (await _call(session, -1))["error"]["message"]
+    held = tracemalloc.get_traced_memory()[0]
+    await clock.advance(61)
+    gc.collect()
+    left = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(asyncio.all_tasks()) == tasks
+    assert left < held / 50
+    await session.aclose()
+
+
+@pytest.mark.parametrize("limits", [{"calls": -1}, {"bytes": "many"}, {"seconds": None}, {"calls": True}])
+def test_limits_that_are_none_are_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="parking"):
+        Parking(**limits)
+
+
+def test_parking_takes_its_own_class() -> None:
+    with pytest.raises(ConfigError, match=r"Parking\(calls="):
+        Server("s", parking=1000)  # type: ignore[arg-type]
