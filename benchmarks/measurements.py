@@ -118,7 +118,7 @@ _LIST = _bounds(peer=Fraction(1, 100))
 _CLIENT = _bounds(peer=Fraction(1, 10))
 _IMPORT = _bounds(peer=Fraction(1, 5))
 _MEMORY = _bounds(peer=Fraction(1, 2))
-_REGISTER = _bounds(peer=Fraction(2, 3))
+_REGISTER = _bounds(peer=Fraction(1, 5))
 
 _ADD, _KIT = requests.ADD, tools.KIT
 

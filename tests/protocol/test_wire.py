@@ -393,6 +393,8 @@ CYCLE.append(CYCLE)
         (t.CallToolResult([], structured_content=CYCLE), "inside itself"),
         (Loop(), "the value is of type Loop"),
         (float("-inf"), "the value is -inf"),
+        ({"a": None, "b": float("nan")}, "b is nan"),
+        ({"a": None, "b": (float("inf"),)}, "b[0] is inf"),
         (t.CallToolResult([t.UnknownContent({"x": float("nan")})]), "content[0].x is nan"),
     ],
 )
@@ -494,3 +496,16 @@ def test_reading_any_json_as_any_message_fits_or_is_a_wire_error(value: Any, met
     ):
         with contextlib.suppress(wire.WireError):
             read()
+
+
+def test_what_has_nulls_of_its_own_is_not_searched_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def searched(value: Any) -> str | None:
+        pytest.fail(f"searched {value}")
+
+    monkeypatch.setattr(wire.faults, "write_fault", searched)
+    schema = {
+        "type": "object",
+        "properties": {"a": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}},
+    }
+
+    assert b"null" in wire.encode(t.Tool("a", schema), LATEST)

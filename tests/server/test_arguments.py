@@ -247,3 +247,19 @@ def test_junk_is_bound_or_refused_with_problems(arguments: dict[str, Any]) -> No
         told = []
 
     assert (values is None) == bool(told)
+
+
+def test_what_decodes_is_made_with_the_first_call_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    defstruct: Any = msgspec.defstruct
+
+    def counted(name: str, *args: Any, **options: Any) -> Any:
+        made.append(name)
+        return defstruct(name, *args, **options)
+
+    monkeypatch.setattr(msgspec, "defstruct", counted)
+    binder = compiled("f", [Argument("a", converter(int)), Argument("b", converter(Colour), Colour.RED)])
+    assert not made
+
+    assert [binder.values(b'{"a": 1}'), binder.values(b'{"a": 2}')] == [(1, Colour.RED), (2, Colour.RED)]
+    assert made == ["Arguments"]

@@ -38,10 +38,18 @@ def _write(value: Any) -> bytes:
         data = _dump(value)
     except Exception as error:
         raise WireError(faults.write_fault(value) or f"cannot be written as JSON: {error}") from error
-    if b"null" in data and (fault := faults.write_fault(value)) is not None:
-        # msgspec writes NaN and infinity as null, which would change what was said.
+    # msgspec writes NaN and infinity as null, which would change what was said.
+    if b"null" in data and not _reads_back(data, value) and (fault := faults.write_fault(value)) is not None:
         raise WireError(fault)
     return data
+
+
+def _reads_back(data: bytes, value: Any) -> bool:
+    """Whether JSON says what ``value`` does, so that each null in it was None; False also where that is not known."""
+    try:
+        return msgspec.json.decode(data) == msgspec.to_builtins(value, str_keys=True, enc_hook=encode_hook)
+    except Exception:
+        return False
 
 
 def encode(value: Any, revision: Revision) -> bytes:

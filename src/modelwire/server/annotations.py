@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
+import decimal
 import enum
 import functools
 import inspect
 import sys
 import types
 import typing
+import uuid
 from collections import abc
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_origin
 
 import msgspec
 from msgspec import inspect as mi
@@ -94,8 +97,17 @@ class Header:
 _NO_KEYS = (mi.BoolType, mi.NoneType, mi.CollectionType, mi.TupleType, mi.DictType, mi.NamedTupleType, mi.StructType)
 
 
+_ORDINARY = frozenset({
+    Any, None, type(None), str, int, float, bool, bytes, datetime.date, datetime.datetime, datetime.time,
+    datetime.timedelta, uuid.UUID, decimal.Decimal, list, set, frozenset, tuple, Union, types.UnionType, Literal,
+})  # fmt: skip
+"""What msgspec decodes, describes and checks in every combination."""
+
+
 def unwrap(function: Callable[..., Any]) -> Any:
     """Return the plain function inside partials, bound methods, callable objects and ``functools.wraps``."""
+    if isinstance(function, types.FunctionType) and not function.__dict__:
+        return function
     inner: Any = function
     while True:
         if isinstance(inner, functools.partial):
@@ -132,7 +144,7 @@ class Scope:
     def refresh(self) -> None:
         """Look again: more names may have been defined since."""
         self._locals: dict[str, Any] = {} if self._frame is None else dict(self._frame.f_locals)
-        if isinstance(self._plain, types.FunctionType):
+        if isinstance(self._plain, types.FunctionType) and self._plain.__closure__:
             self._locals.update(_closed_over(self._plain))
 
     @property
@@ -151,6 +163,8 @@ class Scope:
         Raises:
             Exception: What Python raises for a name or an expression that does not work.
         """
+        if not names_something(annotation):
+            return type(None) if annotation is None else annotation
         holder = types.SimpleNamespace(__annotations__={"value": annotation})
         names = self.names
         return typing.get_type_hints(holder, globalns=names, localns=names, include_extras=True)["value"]
@@ -178,16 +192,31 @@ def refusal(annotation: Any) -> str | None:
     """Return why msgspec alone cannot check values of this type as the annotation says, or None when it can."""
     if is_simple(annotation):
         return None
-    for reason in _refusals(annotation, {}):
+    seen: dict[int, Any] = {}
+    for reason in _refusals(annotation, seen):
         return reason
     try:
         msgspec.json.Decoder(annotation)
+        if all(_is_ordinary(item) for item in seen.values()):
+            return None
         reason = _unusable(mi.type_info(annotation), set())
         if reason is None:
             msgspec.json.schema(annotation)
     except (TypeError, NameError, ValueError, NotImplementedError, RecursionError) as error:
         return " ".join(str(error).split())
     return reason
+
+
+def _is_ordinary(annotation: Any) -> bool:
+    """Whether msgspec's decoder is all that there is to ask about a part of a type."""
+    origin = get_origin(annotation)
+    if origin is None:
+        return annotation in _ORDINARY if not isinstance(annotation, type) else _is_ordinary_class(annotation)
+    return origin in _ORDINARY or origin is Annotated or (origin is dict and get_args(annotation)[0] is str)
+
+
+def _is_ordinary_class(cls: type) -> bool:
+    return cls in _ORDINARY or cls is dict or issubclass(cls, enum.Enum) or _has_fields(cls)
 
 
 def _refusals(annotation: Any, seen: dict[int, Any]) -> Iterator[str]:
@@ -251,10 +280,10 @@ def _literal_refusals(values: tuple[Any, ...]) -> Iterator[str]:
 
 
 def _class_refusals(cls: Any, seen: dict[int, Any]) -> Iterator[str]:
-    if hasattr(cls, "__attrs_attrs__"):
-        yield f"{cls.__name__} is an attrs class, whose validators msgspec would not run"
-    elif is_pydantic(cls):
+    if is_pydantic(cls):
         yield f"{cls.__name__} is a pydantic class, which msgspec cannot build"
+    elif hasattr(cls, "__attrs_attrs__"):
+        yield f"{cls.__name__} is an attrs class, whose validators msgspec would not run"
     elif is_named_tuple(cls):
         yield f"{cls.__name__} is a NamedTuple, which msgspec would write as a list"
     elif issubclass(cls, enum.Flag):
@@ -333,14 +362,33 @@ def _unusable(node: Any, seen: set[int]) -> str | None:
     return next((found for item in members if (found := _unusable(item, seen)) is not None), None)
 
 
+def names_something(annotation: Any) -> bool:
+    """Whether an annotation is text, or there is text inside it, so that it means what its names mean."""
+    if isinstance(annotation, type):
+        return False
+    if isinstance(annotation, str | ForwardRef):
+        return True
+    origin = get_origin(annotation)
+    if origin is None or origin is Literal:
+        return False
+    if origin is Annotated:
+        return names_something(annotation.__origin__)
+    return any(names_something(arg) for arg in get_args(annotation))
+
+
 def is_simple(annotation: Any) -> bool:
     """Whether this is one of the types that most parameters have, about which there is nothing to find out."""
-    return annotation is Any or any(annotation is kind for kind in (str, int, float, bool, None))
+    return (
+        annotation is str or annotation is int or annotation is bool or annotation is float
+        or annotation is Any or annotation is None
+    )  # fmt: skip
 
 
 def is_union(annotation: Any) -> bool:
     """Whether this is ``A | B`` or ``Union[A, B]``."""
-    return get_origin(annotation) in (Union, types.UnionType)
+    if isinstance(annotation, type):  # most are, and a library's class may take long to say what it has not
+        return False
+    return isinstance(annotation, types.UnionType) or getattr(annotation, "__origin__", None) is Union
 
 
 def without_annotated(annotation: Any) -> Any:
@@ -354,6 +402,8 @@ def without_markers(annotation: Any) -> Any:
         options = get_args(annotation)
         bare = tuple(without_markers(option) for option in options)
         return annotation if bare == options else Union[bare]  # noqa: UP007 - known at run time only
+    if isinstance(annotation, type):
+        return annotation
     metadata: tuple[Any, ...] = getattr(annotation, "__metadata__", ())
     kept = tuple(item for item in metadata if not isinstance(item, Name | Header))
     if len(kept) == len(metadata):

@@ -46,7 +46,7 @@ def not_an_object(raw: msgspec.Raw | bytes) -> RpcError:
     return RpcError(INVALID_PARAMS, f"params.arguments must be an object, not {_outline(raw)}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Argument:
     """One parameter as the binder sees it.
 
@@ -68,10 +68,7 @@ class Binder:
 
     Args:
         name: What is called, for messages.
-        arguments: The parameters to fill.
-
-    Raises:
-        TypeError: msgspec cannot decode one of the types.
+        arguments: The parameters to fill, of types that msgspec can decode.
     """
 
     __slots__ = ("_arguments", "_decode", "_name")
@@ -79,9 +76,16 @@ class Binder:
     def __init__(self, name: str, arguments: Sequence[Argument]) -> None:
         self._name = name
         self._arguments = {argument.name: argument for argument in arguments}
-        self._decode = _decoder(
-            {argument.name: _field(argument) for argument in arguments}, forbid_unknown_fields=True
-        )  # fmt: skip
+
+    def __getattr__(self, name: str) -> Any:
+        """Make what decodes once it is needed: most tools of a large server are never called, and a class for each
+        costs time and memory. Asked only for what is not there, so that a call pays nothing.
+        """
+        if name != "_decode":
+            raise AttributeError(name)
+        fields = {argument.name: _field(argument) for argument in self._arguments.values()}
+        self._decode = _decoder(fields, forbid_unknown_fields=True)
+        return self._decode
 
     def values(self, raw: msgspec.Raw | bytes | None) -> tuple[Any, ...]:
         """Return one value per argument; absent ones have their default, which is never copied.
@@ -137,9 +141,14 @@ class CarefulBinder(Binder):
             for index, argument in enumerate(arguments)
             if not isinstance(argument.type, Plain)
         ]
-        fences = {argument.name: fence for argument in arguments if (fence := _fence(argument)) is not None}
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_fence":
+            return super().__getattr__(name)
+        fences = {name: fence for name, item in self._arguments.items() if (fence := _fence(item)) is not None}
         fields = {name: (fence, msgspec.UNSET) for name, fence in fences.items()}
         self._fence = _decoder(fields, forbid_unknown_fields=False) if fields else None
+        return self._fence
 
     def values(self, raw: msgspec.Raw | bytes | None) -> tuple[Any, ...]:
         text = b"{}" if raw is None else raw

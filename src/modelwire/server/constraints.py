@@ -92,6 +92,10 @@ class Rules:
             yield Check(_predicate(function), f"that satisfies {words}", {}, f"Must satisfy {words}.")
 
 
+_NO_RULES = Rules()
+"""What stands beside most types; nobody adds to what `beside` returned."""
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """One rule, for values that are Python's already.
@@ -131,10 +135,14 @@ def beside(annotation: Any) -> Rules:
     Raises:
         Unsupported: A rule that nothing would enforce.
     """
+    if isinstance(annotation, type):
+        return _NO_RULES
     options = get_args(annotation) if is_union(annotation) else (annotation,)
     found = [read(metadata) for option in options if (metadata := getattr(option, "__metadata__", ()))]
     if len(found) == 1:
         return found[0]
+    if not found:
+        return _NO_RULES
     return Rules(
         name=next((rules.name for rules in found if rules.name is not None), None),
         header=next((rules.header for rules in found if rules.header is not None), None),
@@ -163,6 +171,9 @@ def _read(item: Any, found: Rules) -> None:
 
 
 def _library(item: Any) -> str:
+    own = type(item).__module__.partition(".")[0]
+    if own in _LIBRARIES:
+        return own
     roots = [base.__module__.partition(".")[0] for base in type(item).__mro__]
     return next((root for root in roots if root in _LIBRARIES), "")
 

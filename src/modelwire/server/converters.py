@@ -18,18 +18,19 @@ import re
 import sys
 import typing
 from collections import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Annotated, Any, ForwardRef, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
 from modelwire.server import explain
 from modelwire.server.annotations import Header, Name, Scope, is_pydantic, is_simple, is_union, misplaced, refusal
-from modelwire.server.constraints import MISSING, Check, Rules, Unsupported, limit_check, read
+from modelwire.server.constraints import MISSING, Check, Rules, Unsupported, is_field, limit_check, read
 from modelwire.server.containers import Items, Members, PlainKey, Row
 from modelwire.server.fields import has_fields, outline
 from modelwire.server.generics import bound, substitute
 from modelwire.server.headers import safe_limits
+from modelwire.server.known import Known, Reading, is_written_as_text, key_of
 from modelwire.server.nodes import Alias, Checked, Choice, Node, Text
 from modelwire.server.objects import Fields, Positions
 from modelwire.server.plain import Plain
@@ -66,6 +67,8 @@ _TEXTS: tuple[tuple[type, str, str], ...] = (
     (ipaddress.IPv6Address, "ipv6", 'an IPv6 address such as "2001:db8::1"'),
 )
 _SCALARS = (str, int, float, bool, type(None))
+_PLAIN: dict[Any, Node] = {kind: Plain(kind) for kind in (Any, str, int, float, bool, None)}
+_KNOWN = Known()
 
 
 def converter(annotation: Any, scope: Scope | None = None, *, closed: bool = False) -> Node:
@@ -79,7 +82,7 @@ def converter(annotation: Any, scope: Scope | None = None, *, closed: bool = Fal
     Raises:
         Unsupported: Nothing could enforce the type.
     """
-    return _Builder(scope, closed).build(annotation)
+    return _PLAIN[annotation] if is_simple(annotation) else _Builder(scope, closed).whole(annotation)
 
 
 def mirrored(annotation: Any, scope: Scope | None = None, *, closed: bool = False) -> Node:
@@ -94,26 +97,65 @@ def mirrored(annotation: Any, scope: Scope | None = None, *, closed: bool = Fals
         Unsupported: Nothing could enforce the type.
     """
     builder = _Builder(scope, closed)
-    return builder.limited(builder.build(annotation), safe_limits(annotation))
+    return builder.limited(builder.whole(annotation), safe_limits(annotation))
 
 
 class _Builder:
     def __init__(self, scope: Scope | None, closed: bool) -> None:
         self._scope = scope
-        self._names = {} if scope is None else scope.names
         self._closed = closed
         self._made: dict[Any, Node] = {}
         self._sure = False
         """Inside a type that msgspec enforces, whose parts it enforces then, too."""
+        self._new: dict[Hashable, tuple[Any, Node, Sequence[Reading]]] = {}
+        """What may be known from now on, once all of it is complete: type, node, what it depends on."""
+        self._read: list[Reading] = []
+        self._tied = self._circular = False
+        """Names were looked up that no `Reading` tells of; a class came up inside itself."""
+
+    @property
+    def _names(self) -> Mapping[str, Any]:
+        return {} if self._scope is None else self._scope.names
+
+    def whole(self, annotation: Any) -> Node:
+        """Build a node and, if that works, have its parts known for the next one."""
+        node = self.build(annotation)
+        if not self._tied:
+            for key, (part, made, readings) in self._new.items():
+                _KNOWN.keep(key, part, made, self._read if self._circular else readings)
+        return node
 
     def build(self, annotation: Any) -> Node:
         if isinstance(annotation, str | ForwardRef):
+            self._tied = True
             annotation = self._resolved(annotation)
         if annotation is object:
             annotation = Any
         if is_simple(annotation):
-            return Plain(annotation)
-        if not self._sure and refusal(annotation) is not None:
+            return _PLAIN[annotation]
+        key = key_of(annotation, self._closed)
+        if key is None:
+            return self._built(annotation, _is_refused)
+        known = self._new[key][1:] if key in self._new else _KNOWN.find(key, self._scope)
+        if known is not None:
+            self._read += known[1]
+            return known[0]
+        before = len(self._read)
+        node = self._built(annotation, self._is_refused)
+        self._new[key] = (annotation, node, self._read[before:])
+        return node
+
+    def _is_refused(self, annotation: Any) -> bool:
+        """Whether msgspec alone is not enough; what the other side of the same class found out is not asked again."""
+        known = _KNOWN.find(key_of(annotation, not self._closed), self._scope)
+        if known is None:
+            return refusal(annotation) is not None
+        if not isinstance(known[0], Plain):
+            return True
+        return known[0].annotation is not annotation and refusal(annotation) is not None
+
+    def _built(self, annotation: Any, is_refused: Callable[[Any], bool]) -> Node:
+        if not self._sure and is_refused(annotation):
             return self._taken_apart(annotation)
         outer, self._sure = self._sure, True
         try:
@@ -139,10 +181,11 @@ class _Builder:
             return Choice([(_literal(value), value) for value in args])
         if isinstance(annotation, TypeVar):
             return self.build(bound(annotation))
-        for name in ("__supertype__", "__value__"):
-            if hasattr(origin or annotation, name):
-                return self._named(annotation, origin or annotation, args, name)
-        return self._class(annotation, origin or annotation, args)
+        cls = origin or annotation
+        for name in () if isinstance(cls, type) else ("__supertype__", "__value__"):
+            if hasattr(cls, name):
+                return self._named(annotation, cls, args, name)
+        return self._class(annotation, cls, args)
 
     def _resolved(self, name: str | ForwardRef, module: Mapping[str, Any] | None = None) -> Any:
         text = name if isinstance(name, str) else name.__forward_arg__
@@ -161,7 +204,7 @@ class _Builder:
             if hasattr(base, "model_fields") and not hasattr(base, "__len__"):  # pydantic would fail at each call
                 for name in rules.limits:
                     raise no_limit(name, base)
-            return Pydantic(annotation, self._names, closed=self._closed)
+            return self._pydantic(annotation)
         return self._with_rules(self.build(base), rules)
 
     def _with_rules(self, node: Node, rules: Rules) -> Node:
@@ -224,6 +267,7 @@ class _Builder:
     def _named(self, annotation: Any, named: Any, args: tuple[Any, ...], attribute: str) -> Node:
         """A ``NewType``, or a ``type`` alias, which may contain itself."""
         if annotation in self._made:
+            self._circular = True
             return self._made[annotation]
         alias = self._made[annotation] = Alias(named.__name__, annotation)
         bindings = dict(zip(getattr(named, "__type_params__", ()) or getattr(named, "__parameters__", ()), args))
@@ -238,24 +282,35 @@ class _Builder:
         return alias
 
     def _class(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> Node:
-        for known, make in self._makers(annotation, cls, args):
-            if known:
-                return make()
+        found = self._found(annotation, cls, args)
+        if found is not None:
+            return found
         if self._sure:
             return Plain(annotation)
         raise no_form(annotation)
 
-    def _makers(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> list[tuple[Any, Callable[[], Node]]]:
-        a_class = isinstance(cls, type)
-        return [
-            (cls in _LISTS, lambda: self._list(cls, args)),
-            (cls is tuple, lambda: self._tuple(annotation, args)),
-            (cls in _MAPPINGS, lambda: self._mapping(cls, args)),
-            (is_pydantic(cls), lambda: Pydantic(annotation, self._names, closed=self._closed)),
-            (a_class and issubclass(cls, enum.Enum) and not issubclass(cls, enum.Flag), lambda: _enum(cls)),
-            (a_class and has_fields(cls), lambda: self._fields(cls, args)),
-            *((a_class and issubclass(cls, text[0]), lambda text=text: _text(cls, *text[1:])) for text in _TEXTS),
-        ]
+    def _found(self, annotation: Any, cls: Any, args: tuple[Any, ...]) -> Node | None:
+        if cls in _LISTS:
+            return self._list(cls, args)
+        if cls is tuple:
+            return self._tuple(annotation, args)
+        if cls in _MAPPINGS:
+            return self._mapping(cls, args)
+        if is_pydantic(cls):
+            return self._pydantic(annotation)
+        return self._of_class(cls, args) if isinstance(cls, type) else None
+
+    def _of_class(self, cls: Any, args: tuple[Any, ...]) -> Node | None:
+        if issubclass(cls, enum.Enum) and not issubclass(cls, enum.Flag):
+            return _enum(cls)
+        if has_fields(cls):
+            return self._fields(cls, args)
+        return next((Text(cls, form, noun, cls) for kind, form, noun in _TEXTS if issubclass(cls, kind)), None)
+
+    def _pydantic(self, annotation: Any) -> Node:
+        complete = getattr(annotation, "__pydantic_complete__", True) is True
+        self._tied |= not complete
+        return Pydantic(annotation, {} if complete else self._names, closed=self._closed)
 
     def _list(self, cls: Any, args: tuple[Any, ...]) -> Node:
         item = self.build(args[0] if args else Any)
@@ -297,16 +352,22 @@ class _Builder:
     def _fields(self, cls: Any, args: tuple[Any, ...]) -> Node:
         key = (cls, args)
         if key in self._made:
+            self._circular = True
             return self._made[key]
         name = "_".join([cls.__name__, *(word for arg in args for word in _words(arg))])
         found = outline(cls, args, self._scope)
+        if is_written_as_text(cls):
+            self._read.append(Reading(cls, args, found.hints))
         closed = self._closed and found.all_taken if found.closed is None else found.closed
         make = Positions if found.by_position else Fields
         node = self._made[key] = make(cls, name, key, tag=found.tag, closed=closed)
         for field in found.fields:
             try:
                 field.node = self._limited_by_class(self.build(field.hint), field.limits)
-                field.source = field.node if field.given is field.hint else self.build(field.given)
+                if field.given is field.hint:
+                    field.source = field.node
+                else:  # what a converter's own annotation came to
+                    field.source, self._tied = self.build(field.given), True
                 if field.header:
                     field.source = self.limited(field.source, safe_limits(field.given))
             except Unsupported as error:
@@ -340,6 +401,13 @@ def _is_none(node: Node) -> bool:
     return isinstance(node, Plain) and node.annotation in (None, type(None))
 
 
+def _is_refused(annotation: Any) -> bool:
+    """Whether msgspec alone is not enough; pydantic's ``Field`` is read here, and takes long to put into words."""
+    if any(is_field(item) for item in getattr(annotation, "__metadata__", ())):
+        return True
+    return refusal(annotation) is not None
+
+
 def _checked(node: Node, whole: Node, rules: Rules) -> Node:
     """A node that keeps rules; ``whole`` is what they must apply to."""
     _refuse_keywords(rules.notes)
@@ -371,10 +439,6 @@ def _enum(cls: Any) -> Node:
     text = cls.__dict__.get("__doc__") or ""
     # Python gives an enum without a docstring one of its own in some releases.
     return Choice(pairs, cls, "" if text == "An enumeration." else inspect.cleandoc(text))
-
-
-def _text(cls: Any, form: str, noun: str) -> Node:
-    return Text(cls, form, noun, cls)
 
 
 def _factory(value: Any) -> Callable[[], Any] | None:

@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
+from modelwire.rules.param_headers import MAX_INTEGER
 from modelwire.server.nodes import Misfit, Node
+from modelwire.server.plain import Plain
 from modelwire.server.plain_values import not_finite, plain_form
 
 _NOTHING: Any = object()
@@ -25,6 +27,8 @@ def problems(node: Node, default: Any, name: str) -> list[str]:
         default: Its default. A member of an enum that does not fit is taken for a sentinel.
         name: What clients call the parameter.
     """
+    if is_plain(node, default):
+        return []
     plain = _NOTHING if default is None or isinstance(default, enum.Enum) else _json(default)
     if plain is _NOTHING:
         return []
@@ -35,6 +39,15 @@ def problems(node: Node, default: Any, name: str) -> list[str]:
         found = _told(node, plain, name)
         return misfit.problems if found and misfit.inside else found
     return []
+
+
+def is_plain(node: Node, default: Any) -> bool:
+    """Whether a default is of the very type beside it, and is in JSON what it is in Python: most are."""
+    if not isinstance(node, Plain) or node.annotation is not type(default):
+        return False
+    if isinstance(default, str):
+        return default.isascii()
+    return isinstance(default, int) and abs(default) <= MAX_INTEGER
 
 
 def _json(value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, get_args, get_origin
 
 from modelwire.errors import SignatureError
 from modelwire.server import ask
-from modelwire.server.annotations import Scope, is_union, unwrap, without_annotated
+from modelwire.server.annotations import Scope, is_simple, is_union, unwrap, without_annotated
 
 CONTEXT = 0
 """Which of a plan's values is the context; the values of the lifespan come after it, then those of the steps."""
@@ -194,7 +194,10 @@ class Injection:
             raise SignatureError(f"{self._name}: parameter 'ctx' has no annotation; write ctx: {kind.__name__}")
 
     def _source(self, parameter: inspect.Parameter, annotation: Any, chain: tuple[Step, ...]) -> int | None:
-        found = [parameter.default] if isinstance(parameter.default, Dependency) else list(_marks(annotation))
+        depends = isinstance(parameter.default, Dependency)
+        if not depends and not self._shared and (is_simple(annotation) or isinstance(annotation, type)):
+            return CONTEXT if self._is_context(annotation) else None
+        found = [parameter.default] if depends else list(_marks(annotation))
         if len(found) > 1:
             raise SignatureError(f"{self._name}: parameter {parameter.name!r} has more than one Depends")
         if found:
@@ -206,6 +209,8 @@ class Injection:
     def _is_context(self, annotation: Any) -> bool:
         if self._context_type is None:
             return False
+        if isinstance(annotation, type):
+            return issubclass(annotation, self._context_type)
         plain = without_annotated(annotation)
         options = get_args(plain) if is_union(plain) else (plain,)
         classes = [get_origin(option) or option for option in options]

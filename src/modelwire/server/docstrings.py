@@ -37,6 +37,8 @@ def parse(text: str | None) -> Docstring:
     """Take a docstring apart; text in no known style is all description."""
     if not text:
         return Docstring()
+    if "\n" not in text and not text.lstrip().startswith(":"):
+        return Docstring(cleandoc(text).strip())
     known = _taken_apart(text)
     return Docstring(known.description, dict(known.parameters))
 

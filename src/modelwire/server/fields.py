@@ -75,6 +75,7 @@ class Outline:
         others: The type of other members, where it takes and keeps them.
         tag: The member that tells it from other classes, and its value.
         by_position: Its values are lists in JSON.
+        hints: The annotations of its fields, as they are written.
     """
 
     fields: list[Field]
@@ -82,6 +83,7 @@ class Outline:
     others: Any = MISSING
     tag: tuple[str, Any] | None = None
     by_position: bool = False
+    hints: dict[str, Any] = dataclasses.field(default_factory=dict[str, Any])
 
     @property
     def all_taken(self) -> bool:
@@ -107,7 +109,7 @@ def outline(cls: Any, args: tuple[Any, ...], scope: Scope | None) -> Outline:
     for known, reader in _READERS:
         if known(cls):
             found = reader(cls, hints)
-            found.fields = [_named(field) for field in found.fields]
+            found.fields, found.hints = [_named(field) for field in found.fields], hints
             return found
     raise Unsupported(f"{cls.__name__} has no fields that are known here")
 
@@ -132,6 +134,8 @@ def _named(field: Field) -> Field:
 def unqualified(hint: Any) -> tuple[Any, bool | None]:
     """Return a field's type without ``Required`` and the like, and what they say: whether it must be there."""
     required: bool | None = None
+    if isinstance(hint, type):
+        return hint, None
     while (origin := get_origin(hint)) is not None:
         if origin is Annotated:  # `Annotated[NotRequired[int], ...]` is written, too
             base, *metadata = get_args(hint)

@@ -51,12 +51,13 @@ def class_hints(cls: Any, args: tuple[Any, ...], scope: Scope | None) -> dict[st
         Exception: What Python raises for a name or an expression that does not work.
     """
     hints = _hints(cls, scope)
-    owners = list(_owners(cls, dict(zip(getattr(cls, "__parameters__", ()), args, strict=False))))
+    bound_in = list(_owners(cls, dict(zip(getattr(cls, "__parameters__", ()), args, strict=False))))
+    owners = [(inspect.get_annotations(owner), owned) for owner, owned in bound_in]
     if is_typed_dict(cls):  # each has the annotations of its bases, too
         owners.reverse()
     found: dict[str, Any] = {}
     for name, hint in hints.items():
-        bindings = next((owned for owner, owned in owners if name in inspect.get_annotations(owner)), Bindings())
+        bindings = next((owned for owner, owned in owners if name in owner), Bindings())
         found[name] = substitute(hint, bindings)
     return found
 

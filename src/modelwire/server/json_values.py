@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Iterable
 from typing import Any, TypeGuard
 
@@ -21,6 +22,20 @@ def members_of(value: Any) -> Iterable[Any]:
     if is_object(value):
         return value.values()
     return value if is_list(value) else ()
+
+
+def copied(value: Any) -> Any:
+    """Return decoded JSON that shares no object and no array with ``value``."""
+    try:
+        return marshal.loads(marshal.dumps(value))  # several times as fast as what follows
+    except ValueError:  # a subclass of text somewhere, say
+        return _copied(value)
+
+
+def _copied(value: Any) -> Any:
+    if is_object(value):
+        return {name: _copied(item) for name, item in value.items()}
+    return [_copied(item) for item in value] if is_list(value) else value
 
 
 def depth(value: Any, most: int) -> int:

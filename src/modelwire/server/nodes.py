@@ -37,9 +37,12 @@ class Misfit(Exception):
 
 
 class Node:
-    """One type, compiled."""
+    """One type, compiled; nothing changes it once it is complete, since several tools may have it."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "known_as")
+
+    known_as: dict[Any, Any]
+    """What `modelwire.server.known` knows it by; not there while nobody does."""
 
     exact: Any = None
     """The class whose instances are this node's and no other's; None where there is no such class."""

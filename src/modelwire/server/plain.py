@@ -52,8 +52,12 @@ class Plain(Node):
 
     @functools.cached_property
     def _decoders(self) -> list[Callable[[bytes | msgspec.Raw], Any]]:
-        types = [self.annotation] if self.fence is None else [self.fence, self.annotation]
-        return [msgspec.json.Decoder(kind).decode for kind in types]
+        return [self.decode] if self.fence is None else [msgspec.json.Decoder(self.fence).decode, self.decode]
+
+    @functools.cached_property
+    def decode(self) -> Callable[[bytes | msgspec.Raw], Any]:
+        """Reads JSON as a value, and passes over unknown members."""
+        return msgspec.json.Decoder(self.annotation).decode
 
     @property
     def wanted(self) -> frozenset[str]:

@@ -7,10 +7,10 @@ wording reaches nobody but through a user's validators.
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 import warnings
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,9 +19,10 @@ import msgspec
 from modelwire.server import explain, schema_words
 from modelwire.server.constraints import Unsupported
 from modelwire.server.definitions import PREFIX, Definitions
-from modelwire.server.json_values import depth, is_list, is_object
+from modelwire.server.json_values import copied, depth, is_list, is_object
 from modelwire.server.nodes import Misfit, Node
-from modelwire.server.pydantic_schemas import closing
+from modelwire.server.pydantic_neutral import written_as_read
+from modelwire.server.pydantic_schemas import CLOSED, closing, generator, marking
 from modelwire.server.unknown_members import UnknownMembers
 from modelwire.server.unsupported import of_pydantic
 
@@ -42,7 +43,7 @@ class Pydantic(Node):
         Unsupported: pydantic is not loaded, or refuses the type.
     """
 
-    __slots__ = ("_adapter", "_closed", "_error", "_input", "_output", "_validators", "exact")
+    __slots__ = ("_adapter", "_closed", "_compiled", "_error", "_input", "_output", "_validators", "exact")
 
     def __init__(self, annotation: Any, names: Mapping[str, Any], *, closed: bool = False) -> None:
         pydantic: Any = sys.modules.get("pydantic")
@@ -55,11 +56,11 @@ class Pydantic(Node):
                 warnings.catch_warnings()
             ):  # of an alias beside a type, say, which is the parameter's and not the type's
                 warnings.simplefilter("ignore")
-                if rebuild is not None:
+                if rebuild is not None and not _is_complete(annotation):
                     rebuild(raise_errors=True, _types_namespace=dict(names))
-                compiled = (_compiled if _is_complete(annotation) else _Compiled)(annotation)
-                self._adapter, self._output = compiled.adapter, compiled.written
-                self._input = compiled.taken(closed)
+                self._compiled = _compiled(annotation)
+                self._adapter, self._output = self._compiled.adapter, self._compiled.written
+                self._input = self._compiled.taken(closed)
         except Exception as error:
             raise of_pydantic(annotation, error) from error
         self._closed = closed
@@ -140,7 +141,7 @@ class Pydantic(Node):
         return schema_words.clauses(schema, validator.iter_errors(value), path)
 
     def schema(self, defs: Definitions) -> dict[str, Any]:
-        whole = dict(self._output if defs.output else self._input)
+        whole = copied(self._output if defs.output else self._input)  # a schema is its tool's own
         components = whole.pop("$defs", {})
         return defs.merge(whole, components)
 
@@ -156,48 +157,81 @@ def _is_complete(annotation: Any) -> bool:
 class _Compiled:
     """What validates a type, and its schemas, which nobody changes."""
 
+    __slots__ = ("__weakref__", "_marked", "_taken", "adapter", "written")
+
     def __init__(self, annotation: Any) -> None:
         self.adapter: Any = sys.modules["pydantic"].TypeAdapter(annotation)
-        self.written = _schema(self.adapter, "serialization", None)
         self._taken: dict[bool, dict[str, Any]] = {}
+        self._marked: dict[str, Any] | None = None
+        if written_as_read(self.adapter.core_schema):
+            self._marked = _generated(self.adapter, "validation", marking())
+            self.written = self.taken(False)
+        else:
+            self.written = _tidied(_generated(self.adapter, "serialization", generator()), closed=False)
 
     def taken(self, closed: bool) -> dict[str, Any]:
         if closed not in self._taken:
-            self._taken[closed] = _schema(self.adapter, "validation", closing() if closed else None)
+            found = self._marked
+            if found is None:
+                found = _generated(self.adapter, "validation", closing() if closed else generator())
+            self._taken[closed] = _tidied(found, closed=closed)
         return self._taken[closed]
 
 
-_compiled = functools.lru_cache(maxsize=256)(_Compiled)
-"""Kept, since each takes milliseconds, and a program's tools take and return the same models again and again."""
+_COMPILED: weakref.WeakValueDictionary[int, _Compiled] = weakref.WeakValueDictionary()
+"""What the tools of this moment have, by the class's id: each takes a good part of a millisecond to make, and a
+program's tools take and return the same models again and again. It holds its class, and nothing else holds it but the
+tools, so that an id never stands for another class."""
 
 
-def _schema(adapter: Any, mode: str, generator: Any) -> dict[str, Any]:
-    options = {} if generator is None else {"schema_generator": generator}
-    found = adapter.json_schema(by_alias=True, mode=mode, ref_template=PREFIX + "{model}", **options)
-    components = {name: _without_titles(schema, name) for name, schema in found.pop("$defs", {}).items()}
-    root = _without_titles(found, found.get("title", ""))
+def _compiled(annotation: Any) -> _Compiled:
+    if not _is_complete(annotation):
+        return _Compiled(annotation)
+    found = _COMPILED.get(id(annotation))
+    if found is None:
+        found = _COMPILED[id(annotation)] = _Compiled(annotation)
+    return found
+
+
+def _generated(adapter: Any, mode: str, kind: Any) -> dict[str, Any]:
+    return adapter.json_schema(by_alias=True, mode=mode, ref_template=PREFIX + "{model}", schema_generator=kind)
+
+
+def _tidied(found: dict[str, Any], *, closed: bool) -> dict[str, Any]:
+    """The schema as it is shown, without its titles and with what stands for `CLOSED`."""
+    components = {name: _without_titles(schema, name, closed) for name, schema in found.get("$defs", {}).items()}
+    whole = {key: value for key, value in found.items() if key != "$defs"}
+    root = _without_titles(whole, found.get("title", ""), closed)
     return {**root, "$defs": components} if components else root
 
 
-def _without_titles(schema: Any, own: str) -> Any:
+def _without_titles(schema: Any, own: str, closed: bool) -> Any:
     """Drop the titles that pydantic makes of names; a title that was given by hand differs from them."""
     if is_list(schema):
-        return [_without_titles(item, "") for item in schema]
+        return [_without_titles(item, "", closed) for item in schema]
     if not is_object(schema):
         return schema
     found: dict[str, Any] = schema
-    kept = {key: value for key, value in found.items() if not (key == "title" and _made_of(value, own))}
-    for key, value in kept.items():
+    kept: dict[str, Any] = {}
+    for key, value in found.items():
+        if key == "title" and _made_of(value, own):
+            continue
         if key in ("properties", "$defs", "patternProperties") and is_object(value):
-            kept[key] = {name: _without_titles(item, name) for name, item in value.items()}
-        elif key not in ("default", "examples", "enum", "const"):
-            kept[key] = _without_titles(value, "")
+            kept[key] = {name: _without_titles(item, name, closed) for name, item in value.items()}
+        elif value is CLOSED:
+            kept.update({key: False} if closed else {})
+        elif key in ("default", "examples", "enum", "const"):
+            kept[key] = value
+        else:
+            kept[key] = _without_titles(value, "", closed)
     return kept
 
 
 def _made_of(title: Any, name: str) -> bool:
     if not isinstance(title, str) or not name:
         return False
+    if title.replace(" ", "_").lower() == name:  # as pydantic makes most of them
+        return True
     plain = "".join(character for character in name if character.isalnum()).lower()
     return "".join(character for character in title if character.isalnum()).lower() == plain
 

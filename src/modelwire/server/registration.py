@@ -14,6 +14,7 @@ from modelwire.protocol import types as t
 from modelwire.rules.uri_template import UriTemplate
 from modelwire.server import contents
 from modelwire.server.annotations import Scope
+from modelwire.server.collection import EVERYBODY
 from modelwire.server.context import Context
 from modelwire.server.file_registration import FileRegistration
 from modelwire.server.functions import Function, refuse_timeout
@@ -145,7 +146,7 @@ class Registration(FileRegistration):
             tool = t.Tool(
                 name,
                 made.signature.input_schema,
-                **_about(function, options),
+                **_about(made.signature.description, options),
                 output_schema=made.signature.output_schema if given is None else given,
                 annotations=options.get("annotations"),
             )
@@ -205,7 +206,7 @@ class Registration(FileRegistration):
         """Register a resource or a family of them, at any time; connected clients are told. See `resource`."""
         refuse_unknown("add_resource", options, ResourceOptions)
         about: dict[str, Any] = {
-            **_about(function, options),
+            **_about(documented(function), options),
             "mime_type": options.get("mime_type"),
             "annotations": options.get("annotations"),
         }
@@ -257,7 +258,7 @@ class Registration(FileRegistration):
         name = options.get("name") or tool_name(function)
         prompts = self.features.prompts
         compiled = self._compiler(function, name, options, False, check_content=False)
-        prompt = t.Prompt(name, **_about(function, options))
+        prompt = t.Prompt(name, **_about(documented(function), options))
         seen = _seen(f"prompt {name!r}", options)
         self.features.add(prompts.registry, name, seen, lambda: prompts.from_function(prompt, compiled()))
 
@@ -426,14 +427,16 @@ class Registration(FileRegistration):
 
 
 def _seen(what: str, options: Options) -> Visibility:
+    if "enabled" not in options and "tags" not in options:
+        return EVERYBODY
     return visibility(what, options.get("enabled", True), options.get("tags", ()))
 
 
-def _about(function: Callable[..., Any], options: Options) -> dict[str, Any]:
+def _about(described: str | None, options: Options) -> dict[str, Any]:
     icons = options.get("icons")
     return {
         "title": options.get("title"),
-        "description": options.get("description") or documented(function),
+        "description": options.get("description") or described,
         "icons": None if icons is None else list(icons),
         "meta": options.get("meta"),
     }

@@ -41,7 +41,7 @@ class ResultCheck:
         self._node = node
         self._blocks = blocks
         self._exact = annotation if annotation in (int, bool, str) else None
-        self._decode = None if annotation is Any else msgspec.json.Decoder(annotation).decode
+        self._decode = node.decode if isinstance(node, Plain) and annotation is not Any else None
 
     def encode(self, value: Any) -> bytes:
         """Return ``value`` as JSON.

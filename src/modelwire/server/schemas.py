@@ -8,16 +8,19 @@ not be advertised.
 
 from __future__ import annotations
 
-import copy
 import datetime
+import decimal
 import functools
+import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_origin
 
 import msgspec
 
 from modelwire.server.annotations import is_simple
+from modelwire.server.defaults import is_plain
 from modelwire.server.definitions import PREFIX, Definitions
+from modelwire.server.json_values import copied
 from modelwire.server.nodes import Misfit, Node
 
 _FORMATS: dict[Any, str] = {datetime.datetime: "date-time", datetime.time: "time"}
@@ -65,33 +68,45 @@ def result_schema(node: Node) -> dict[str, Any]:
     name = schema.get("$ref", "").removeprefix(PREFIX)
     if name:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
-        schema = {**copy.deepcopy(components[name]), **rest}
+        schema = {**components[name], **rest}
         if not _refers(schema, name) and not any(
             _refers(other, name) for key, other in components.items() if key != name
         ):
             del components[name]
+        else:
+            schema = copied(schema)
     return {**schema, "$defs": components} if components else schema
 
 
 def _taken(annotation: Any) -> dict[str, Any]:
     """The schema of what comes for a type without parts."""
     found = _given(annotation)
-    if annotation in _NUMBERS:
+    if isinstance(annotation, type):
+        return {"format": _FORMATS[annotation], **found} if annotation in _FORMATS else found
+    if get_origin(annotation) is dict and annotation in _NUMBERS:
         return {**found, "propertyNames": {"pattern": _NUMBERS[annotation]}}
-    return {"format": _FORMATS[annotation], **found} if annotation in _FORMATS else found
+    return found
 
 
 def _given(annotation: Any) -> dict[str, Any]:
-    return dict(_SIMPLE(annotation)) if is_simple(annotation) else msgspec.json.schema(annotation)
+    leaf = annotation in _LEAVES if isinstance(annotation, type) else is_simple(annotation)
+    return dict(_LEAF(annotation)) if leaf else msgspec.json.schema(annotation)
 
 
-_SIMPLE = functools.cache(msgspec.json.schema)
+_LEAF = functools.cache(msgspec.json.schema)
+_LEAVES = frozenset({
+    str, int, float, bool, type(None), decimal.Decimal, uuid.UUID,
+    datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
+})  # fmt: skip
+"""Types of which many parameters are, and whose schema is one object of plain words."""
 
 
 def _with_default(schema: dict[str, Any], node: Node, default: Any) -> dict[str, Any]:
     """A default may be anything in Python (NaN, a sentinel); it is shown where a client could send it."""
     if default is None:
         return _without_null(schema)
+    if is_plain(node, default):
+        return {**schema, "default": default}
     try:
         plain = node.dump(default, "")
         node.load(plain, "")
@@ -111,7 +126,15 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refers(schema: Any, name: str) -> bool:
+    try:
+        written = msgspec.json.encode(schema)
+    except (TypeError, ValueError, RecursionError):
+        return _found_in(schema, name)
+    return (PREFIX + name).encode() in written and _found_in(schema, name)
+
+
+def _found_in(schema: Any, name: str) -> bool:
     if isinstance(schema, dict):
         found: dict[str, Any] = schema  # pyright: ignore[reportUnknownVariableType]
-        return found.get("$ref") == PREFIX + name or any(_refers(value, name) for value in found.values())
-    return isinstance(schema, list) and any(_refers(item, name) for item in schema)  # pyright: ignore[reportUnknownVariableType]
+        return found.get("$ref") == PREFIX + name or any(_found_in(value, name) for value in found.values())
+    return isinstance(schema, list) and any(_found_in(item, name) for item in schema)  # pyright: ignore[reportUnknownVariableType]

@@ -61,12 +61,13 @@ class Signature:
         context_parameter: The parameter that takes the context, to be passed by keyword; None without one.
         plan: What else fills parameters that are no arguments, and how it is made; None where nothing does.
         positional: The parameters that are passed by position, in order.
+        description: What the docstring says of the function; None without any.
         descriptions: What the docstring says of each parameter.
     """
 
     __slots__ = ("_given", "_keywords", "_may_lack", "_plain", "_positional", "_values", "check_result", "content",
-                 "context_parameter", "descriptions", "input_schema", "is_async", "is_generator", "output_schema",
-                 "plan", "positional", "unsaid_list")  # fmt: skip
+                 "context_parameter", "description", "descriptions", "input_schema", "is_async", "is_generator",
+                 "output_schema", "plan", "positional", "unsaid_list")  # fmt: skip
 
     def __init__(
         self,
@@ -94,6 +95,7 @@ class Signature:
         self.context_parameter = parts.injection.context
         plan = parts.injection.plan
         self.plan = plan if plan.more_than_context else None
+        self.description = parts.description
         self.descriptions = parts.descriptions
 
     @property
@@ -235,7 +237,9 @@ class _Parts:
         self._read_parameters()
         self.returns = self._evaluated(self._signature.return_annotation, "its result")
         self.is_async, self.is_generator = _flavour(function, self.returns)
-        self.descriptions = {**_docstring(function).parameters, **_written_beside(self._hints)}
+        documented = _docstring(function)
+        self.description = documented.description or None
+        self.descriptions = {**documented.parameters, **_written_beside(self._hints)}
         self.wire = {key: rules.name or key for key, rules in self._rules.items()}
         self._refuse_same_names()
         # Positional ones first: the order in which `Signature.bind` takes the values apart.
@@ -441,11 +445,14 @@ def called(function: Callable[..., Any]) -> Any:
     inner: Any = function
     while isinstance(inner, functools.partial):
         inner = inner.func
-    return inner if inspect.isroutine(inner) or isinstance(inner, type) else type(inner).__call__
+    plain = isinstance(inner, types.FunctionType | type) or inspect.isroutine(inner)
+    return inner if plain else type(inner).__call__
 
 
 def _described(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return what `inspect.signature` describes rightly: it takes the first parameter off a static ``__call__`` too."""
+    if isinstance(function, types.FunctionType):
+        return function
     static = isinstance(inspect.getattr_static(type(function), "__call__", None), staticmethod)
     return function.__call__ if static else function
 
@@ -476,6 +483,8 @@ def _docstring(function: Callable[..., Any]) -> docstrings.Docstring:
     inner: Any = function
     while isinstance(inner, functools.partial):
         inner = inner.func
+    if isinstance(inner, types.FunctionType):
+        return docstrings.parse(inner.__doc__ or inspect.getdoc(inner))
     found = docstrings.parse(inspect.getdoc(inner))
     plain = unwrap(inner)
     if not inspect.isroutine(inner) and not isinstance(inner, type) and plain is not inner:
@@ -493,6 +502,8 @@ def _written_beside(annotations: dict[str, Any]) -> dict[str, str]:
     """Descriptions in ``Annotated[str, "City name"]`` and ``Annotated[str, Doc("City name")]``."""
     found: dict[str, str] = {}
     for name, annotation in annotations.items():
+        if isinstance(annotation, type):
+            continue
         options = get_args(annotation) if is_union(annotation) else (annotation,)
         for item in (item for option in options for item in getattr(option, "__metadata__", ())):
             text = item if isinstance(item, str) else _documentation(item)
