@@ -15,9 +15,7 @@ import pytest
 from benchmarks import requests
 from benchmarks.contestants import Contestant, Import, ServerCalls, own
 from benchmarks.programs import tools
-
-MOST_ROUNDS = 40
-FEWEST_ROUNDS = 3
+from tests.bench.least import least_ratio
 
 Start = Callable[[Contestant], Contestant]
 
@@ -33,18 +31,6 @@ def start() -> Iterator[Start]:
             return contestant
 
         yield started
-
-
-def least_ratio(one: Contestant, other: Contestant, at_most: float) -> float:
-    """Return what ``one`` costs over what ``other`` does, as soon as it is at most so much."""
-    ones: list[float] = []
-    others: list[float] = []
-    for round_ in range(1, MOST_ROUNDS + 1):
-        ones.append(one.measure(1))
-        others.append(other.measure(1))
-        if round_ >= FEWEST_ROUNDS and min(ones) <= at_most * min(others):
-            break
-    return min(ones) / min(others)
 
 
 def calls(chosen: str = tools.ADD, ask: requests.Ask = requests.ADD, count: int = 3000) -> ServerCalls:
