@@ -110,7 +110,7 @@ class Exchange:
         if not call.open:
             raise ConfigError(f"{question.method} was not sent: the request that it belongs to is over")
         try:
-            raw = await call.connection.request(question.method, params, timeout=timeout)
+            raw = await call.connection.request(question.method, params, timeout=timeout, post=call.send)
         except PeerError as error:
             if error.code == _USER_REJECTED:
                 raise Declined(f"The user declined: {error.message}") from error

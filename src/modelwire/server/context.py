@@ -9,7 +9,7 @@ import asyncio
 import math
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
@@ -30,6 +30,9 @@ from modelwire.protocol.types import (
 from modelwire.rpc.call import Call
 from modelwire.rules.session import Peer
 from modelwire.server.asks import Asks
+
+if TYPE_CHECKING:
+    from modelwire.server.http.exchange import HttpRequest
 
 # "State that needs to span multiple requests [...] MUST be referenced by an explicit identifier the client passes on
 # each request"; "a server must not treat connection or process identity as a proxy for conversation or session
@@ -120,6 +123,11 @@ class Context(Asks):
         return running.value
 
     @property
+    def http(self) -> HttpRequest | None:
+        """The HTTP request that brought this one: its headers, and where it came from; None on other transports."""
+        return self._call.http
+
+    @property
     def cancelled(self) -> bool:
         """Whether nobody waits for the result any more: the client cancelled, or the time is up.
 
@@ -188,7 +196,7 @@ class Context(Asks):
         if not call.peer.revision.server_requests:
             raise ConfigError(f"a server sends no requests in {call.peer.revision}; {method} was not sent")
         encoded = _request_params(method, params, call.peer.revision)
-        raw = await call.connection.request(method, encoded, timeout=timeout)
+        raw = await call.connection.request(method, encoded, timeout=timeout, post=call.send)
         try:
             return wire.decode_result(raw, METHODS.get(method), call.peer.revision)
         except wire.WireError as error:

@@ -1,0 +1,197 @@
+"""`Server.asgi`: an ASGI application that serves MCP, mountable under any prefix of any other.
+
+Both eras are served on one path at the same time: a POST of 2026-07-28 says so in its headers. The application starts
+itself with the first request; where ASGI's lifespan is run, its end is graceful. It opens no socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from modelwire.errors import ConfigError
+from modelwire.log import log as _log
+from modelwire.protocol import jsonrpc
+from modelwire.protocol.jsonrpc import InvalidFrame
+from modelwire.rules.http import EVENTS, JSON, LOOPBACK, Allowed, Headers, Refusal, accepts, is_json, revision_named
+from modelwire.server.http import handshake, per_request
+from modelwire.server.http.exchange import Incoming
+from modelwire.server.http.reply import Receive, Send, respond
+from modelwire.server.http.sessions import Sessions
+from modelwire.server.lifespan import Running
+
+if TYPE_CHECKING:
+    from modelwire.server.server import Server
+
+Scope = MutableMapping[str, Any]
+Principal = Callable[[Scope], "str | Awaitable[str | None] | None"]
+
+MAX_SESSIONS = 10_000
+SESSION_IDLE = 1800.0
+BODY_SECONDS = 30.0
+"""Seconds that a request's body may take to arrive."""
+
+
+class App:
+    """The application. Made by `Server.asgi`, which says what the arguments mean."""
+
+    def __init__(
+        self,
+        server: Server,
+        path: str,
+        *,
+        allowed_hosts: Collection[str] | None = None,
+        allowed_origins: Collection[str] = (),
+        principal: Principal | None = None,
+        max_sessions: int = MAX_SESSIONS,
+        session_idle: float = SESSION_IDLE,
+    ) -> None:
+        if not path.startswith("/"):
+            raise ConfigError(f"path= begins with a slash, as in '/mcp'; {path!r} does not")
+        self._server = server
+        self._path = path.rstrip("/")
+        self._hosts = allowed_hosts
+        self._origins = tuple(allowed_origins)
+        self._principal = principal
+        self._sessions = Sessions(max_sessions, session_idle)
+        self._starting = asyncio.Lock()
+        self._running: Running | None = None
+        self._closed = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, as ASGI has it."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1000, "reason": "there is no WebSocket here"})
+
+    # ------------------------------------------------------------------ beginning and end
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self._started()
+        except Exception as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            raise
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        with contextlib.suppress(Exception):
+            await self.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _started(self) -> Running:
+        if self._running is None:
+            async with self._starting:
+                if self._running is None:
+                    self._server.settle()
+                    self._running = await self._server.features.lifespan.enter()
+        return self._running
+
+    async def aclose(self) -> None:
+        """End what is open: subscriptions with their result, sessions, then the server's lifespan."""
+        self._closed = True
+        await self._server.features.listeners.end_all()
+        await self._sessions.close("the server is ending")
+        running, self._running = self._running, None
+        if running is not None:
+            await self._server.features.lifespan.leave(running)
+
+    # ------------------------------------------------------------------ requests
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope["headers"])
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            given = [(name.encode(), value.encode()) for name, value in refusal.headers.items()]
+            await respond(send, refusal.status, refusal.body(), given)
+            return
+        body = b""
+        if scope["method"] == "POST":
+            found = await self._body(receive)
+            if isinstance(found, Refusal):
+                await respond(send, found.status, found.body(), [(b"connection", b"close")])
+                return
+            body = found
+        running = await self._started()
+        incoming = Incoming(scope, receive, send, headers, body, await self._asks(scope))
+        await self._route(running, incoming)
+
+    async def _route(self, running: Running, incoming: Incoming) -> None:
+        method = incoming.scope["method"]
+        if method == "GET":
+            await handshake.get(self._sessions, incoming)
+            return
+        if method == "DELETE":
+            await handshake.delete(self._sessions, incoming)
+            return
+        message: Any
+        try:
+            message = jsonrpc.decode(incoming.body)
+        except InvalidFrame as invalid:
+            message = invalid
+        if per_request.names_per_request(revision_named(incoming.headers), message):
+            await per_request.answer(self._server, running, incoming, message)
+        else:
+            await handshake.post(self._server, running, self._sessions, incoming, message)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Refusal | None:
+        """Return why a request is refused before its body is read."""
+        if self._closed:
+            return Refusal(503, "the server is ending", headers={"retry-after": "1"})
+        path = scope["path"].removeprefix(scope.get("root_path", "")).rstrip("/")
+        if path != self._path:
+            return Refusal(404, f"there is nothing here; the MCP endpoint is {self._path or '/'}", -32601)
+        return self._allowed(scope).refusal(headers) or self._unfit(scope["method"], headers)
+
+    def _unfit(self, method: str, headers: Headers) -> Refusal | None:
+        if method not in ("POST", "GET", "DELETE"):
+            return Refusal(405, f"{method} is not served here", headers={"allow": "POST, GET, DELETE"})
+        if method != "POST":
+            if handshake.speaks_handshake(revision_named(headers)):
+                return None
+            return Refusal(405, f"{method} is not served in this revision", headers={"allow": "POST"})
+        if not is_json(headers):
+            return Refusal(415, f"the body must be {JSON}; say so in Content-Type")
+        if not (accepts(headers, JSON) and accepts(headers, EVENTS)):
+            return Refusal(406, f"answers are {JSON} or {EVENTS}; list both in Accept")
+        return None
+
+    def _allowed(self, scope: Scope) -> Allowed:
+        hosts = self._hosts
+        if hosts is None:
+            bound = scope.get("server")
+            # Behind a proxy or in a test nobody knows where requests come in; on loopback only this machine's names do.
+            hosts = LOOPBACK if bound is not None and bound[0] in LOOPBACK else None
+        return Allowed(hosts, self._origins)
+
+    async def _body(self, receive: Receive) -> bytes | Refusal:
+        most = self._server.max_message
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while True:
+                    part = await receive()
+                    if part["type"] != "http.request":
+                        return Refusal(400, "the body did not arrive as a whole")
+                    chunks.append(part.get("body", b""))
+                    size += len(chunks[-1])
+                    if size > most:
+                        return Refusal(413, f"the body is larger than max_message={most} bytes")
+                    if not part.get("more_body", False):
+                        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        except TimeoutError:
+            _log.warning("a request's body did not arrive within %g s", BODY_SECONDS)
+            return Refusal(408, f"the body did not arrive within {BODY_SECONDS:g} s")
+
+    async def _asks(self, scope: Scope) -> str | None:
+        if self._principal is None:
+            return None
+        found = self._principal(scope)
+        return await found if isinstance(found, Awaitable) else found

@@ -1,0 +1,192 @@
+"""POST of 2026-07-28: each request stands alone, and closing its stream cancels it.
+
+"Every JSON-RPC message sent from the client MUST be a new HTTP POST request"; nothing is kept from one to the next but
+what `modelwire.server.parking` parks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from modelwire.errors import HEADER_MISMATCH, UNSUPPORTED_REVISION
+from modelwire.protocol import jsonrpc
+from modelwire.protocol.jsonrpc import Batch, InvalidFrame, Request
+from modelwire.protocol.meta import PROTOCOL_VERSION
+from modelwire.protocol.methods import METHODS
+from modelwire.protocol.revisions import Revision
+from modelwire.rpc.call import Call
+from modelwire.rpc.connection import Connection
+from modelwire.rpc.observer import tell
+from modelwire.rules import sse
+from modelwire.rules.http import mirrored, mismatch, revision_named, status_of
+from modelwire.rules.session import Session, per_request_revisions
+from modelwire.server.http.exchange import Incoming, http_request
+from modelwire.server.http.reply import Reply, respond
+from modelwire.server.lifespan import Running
+
+if TYPE_CHECKING:
+    from modelwire.server.server import Server
+
+
+class _Meta(Struct):
+    version: str | UnsetType = field(default=UNSET, name=PROTOCOL_VERSION)
+
+
+class _Named(Struct):
+    meta: Raw | UnsetType = field(default=UNSET, name="_meta")
+    name: Raw | UnsetType = UNSET
+    uri: Raw | UnsetType = UNSET
+    arguments: Raw | UnsetType = UNSET
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
+_decode_meta = msgspec.json.Decoder(_Meta).decode
+_decode_code = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+class _Error(Struct):
+    code: int
+
+
+def body_version(message: Any) -> str | None:
+    """Return the revision that a message names in its ``_meta``; None for none that can be read."""
+    params = getattr(message, "params", UNSET)
+    if params is UNSET:
+        return None
+    try:
+        meta = _decode_named(params).meta
+        found = UNSET if meta is UNSET else _decode_meta(meta).version
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return None if found is UNSET else found
+
+
+async def answer(server: Server, running: Running, incoming: Incoming, message: Any) -> None:
+    """Answer a POST of 2026-07-28, or one that says it is of a revision that nobody knows.
+
+    Args:
+        server: The server.
+        running: Its lifespan.
+        incoming: The request.
+        message: Its body, decoded: a JSON-RPC message, or the `InvalidFrame` that it is instead.
+    """
+    if server.observers:
+        tell(server.observers, lambda observer: observer.frame("in", incoming.body))
+    refused = _refused(server, incoming, message)
+    if refused is not None:
+        await _sent(server, incoming, *refused)
+        return
+    if not isinstance(message, Request):
+        # "This revision of the core protocol defines no client-to-server notifications over Streamable HTTP."
+        await respond(incoming.send, 202)
+        return
+    await _call(server, running, incoming)
+
+
+def _refused(server: Server, incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
+    if isinstance(message, InvalidFrame):
+        return jsonrpc.encode_error(message.id, message.code, message.reason), 400
+    if isinstance(message, Batch):
+        return jsonrpc.encode_error(None, -32600, "the body must be a single request or notification"), 400
+    if not isinstance(message, jsonrpc.Notification | Request):
+        return jsonrpc.encode_error(None, -32600, "the client must not send responses"), 400
+    id_ = message.id if isinstance(message, Request) else None
+    named = revision_named(incoming.headers)
+    if isinstance(named, str):
+        data = msgspec.json.encode({"supported": per_request_revisions(), "requested": named})
+        return jsonrpc.encode_error(id_, UNSUPPORTED_REVISION, f"Unsupported protocol version: {named!r}", data), 400
+    if isinstance(message, Request):
+        problem = _mismatch(server, incoming, message)
+        if problem is not None:
+            return jsonrpc.encode_error(id_, HEADER_MISMATCH, problem), 400
+    return None
+
+
+def _mismatch(server: Server, incoming: Incoming, message: Request) -> str | None:
+    row = METHODS.get(message.method)
+    name: Any = None
+    paths: dict[str, Any] = {}
+    arguments: Any = None
+    try:
+        params = _Named() if message.params is UNSET else _decode_named(message.params)
+        if row is not None and row.name_field is not None:
+            given = getattr(params, row.name_field)
+            name = None if given is UNSET else msgspec.json.decode(given)
+        if message.method == "tools/call" and isinstance(name, str):
+            entry = server.features.tools.registry.get(name)
+            paths = {} if entry is None else entry.headers
+            if paths and params.arguments is not UNSET:
+                arguments = msgspec.json.decode(params.arguments)
+    except (msgspec.MsgspecError, RecursionError):
+        return None  # what is wrong with the parameters is told as that
+    name = name if isinstance(name, str) else None
+    return mismatch(incoming.headers, body_version(message), message.method, name, mirrored(paths, arguments))
+
+
+async def _call(server: Server, running: Running, incoming: Incoming) -> None:
+    reply = Reply(incoming.send)
+    connection = Connection(server.dispatcher, _event_sink(reply), session=Session(incoming.principal))
+    connection.observers = server.observers
+    connection.shared = running
+    connection.crowded = reply.crowded
+
+    def finish(frame: bytes) -> None:
+        if server.observers:
+            tell(server.observers, lambda observer: observer.frame("out", frame))
+        reply.finish(frame, _status(frame))
+
+    found = connection.receive(incoming.body)
+    if isinstance(found, bytes):
+        finish(found)
+    elif isinstance(found, Call):
+        found.deliver = finish
+        found.http = http_request(incoming)
+        if found.now is not None and connection.loop.get_task_factory() is None:
+            server.dispatcher.answer_now(found, found.now)
+        else:
+            found.task = asyncio.ensure_future(server.dispatcher.answer(found))
+    stayed = await reply.run(incoming.receive)
+    if not stayed and isinstance(found, Call):
+        # "Closing the SSE response stream MUST be treated by the server as cancellation of that request."
+        found.cancel("the client closed the stream")
+
+
+def _event_sink(reply: Reply) -> Callable[[bytes], None]:
+    def send(frame: bytes) -> None:
+        reply.post(sse.event(frame))
+
+    return send
+
+
+def _status(frame: bytes) -> int:
+    """Return the status of an answer; a look at its code is only needed where it is an error."""
+    if b'"error"' not in frame[:512]:
+        return 200
+    try:
+        members = _decode_code(frame)
+        return status_of(msgspec.json.decode(members["error"], type=_Error).code if "error" in members else None)
+    except msgspec.MsgspecError:
+        return 200
+
+
+async def _sent(server: Server, incoming: Incoming, body: bytes, status: int) -> None:
+    if server.observers:
+        tell(server.observers, lambda observer: observer.frame("out", body))
+    await respond(incoming.send, status, body)
+
+
+def names_per_request(named: Revision | str | None, message: Any) -> bool:
+    """Whether a POST is one of 2026-07-28, by its header or its body; an unknown revision counts as a newer one.
+
+    Args:
+        named: What `revision_named` found.
+        message: The body, decoded.
+    """
+    if isinstance(named, Revision):
+        return not named.handshake
+    return named is not None or body_version(message) is not None
