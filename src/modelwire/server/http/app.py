@@ -75,7 +75,7 @@ class App:
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
         try:
-            await self._started()
+            await self.start()
         except Exception as error:
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             raise
@@ -85,7 +85,8 @@ class App:
             await self.aclose()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _started(self) -> Running:
+    async def start(self) -> Running:
+        """Start what the first request would start: the server's lifespan."""
         if self._running is None:
             async with self._starting:
                 if self._running is None:
@@ -118,7 +119,7 @@ class App:
                 await respond(send, found.status, found.body(), [(b"connection", b"close")])
                 return
             body = found
-        running = await self._started()
+        running = await self.start()
         incoming = Incoming(scope, receive, send, headers, body, await self._asks(scope))
         await self._route(running, incoming)
 
