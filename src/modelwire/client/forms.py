@@ -141,8 +141,9 @@ class Form:
         Raises:
             Misfit: It does not fit the form.
         """
-        given = self._plain(answer)
-        content = {name: value for name, value in {**self.defaults, **given}.items() if value is not None}
+        filled = {**self.defaults, **self._plain(answer)}
+        ordered = dict.fromkeys([*self.fields, *filled])  # as the form has them
+        content = {name: filled[name] for name in ordered if filled.get(name) is not None}
         problems = self.problems(content)
         if problems:
             raise Misfit("; ".join(problems))
