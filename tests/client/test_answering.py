@@ -148,6 +148,16 @@ async def test_consent_to_open_a_page(answer: Any, action: str) -> None:
     async with talking(on_elicit_url=consent) as (_, fake):
         assert (await fake.ask(1, "elicitation/create", PAGE))["result"] == {"action": action}
         assert (asked[0].url, asked[0].elicitation_id, asked[0].needed) == (PAGE["url"], "e1", False)
+        assert (asked[0].host, asked[0].warnings) == ("example.org", [])
+
+
+async def test_what_is_no_web_page_is_refused_before_anybody_sees_it() -> None:
+    def never(question: UrlQuestion) -> Any:
+        raise AssertionError
+
+    async with talking(on_elicit_url=never) as (_, fake):
+        for url in ("file:///etc/passwd", "javascript:alert(1)"):
+            assert (await fake.ask(url, "elicitation/create", {**PAGE, "url": url}))["error"]["code"] == -32602
 
 
 @pytest.mark.parametrize("answer", ["accept", {"ok": True}, 1])

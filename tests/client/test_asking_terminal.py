@@ -9,12 +9,11 @@ import pty
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from modelwire import FormQuestion, Reply, SampleQuestion, UrlQuestion, answers, types
-from modelwire.client.asking_terminal import Terminal, Unreadable, parsed, shown, warnings_of
+from modelwire.client.asking_terminal import Terminal, Unreadable, parsed, shown
 from modelwire.client.forms import Form
 
 FORM = {
@@ -241,20 +240,6 @@ async def test_an_address_that_is_not_protected_is_not_opened_from_here(desk: De
 async def test_what_is_no_web_page_is_declined(url: str, desk: Desk) -> None:
     assert await desk.answer(page(url)) is Reply.DECLINE
     assert desk.opened == []
-
-
-@pytest.mark.parametrize(
-    ("url", "words"),
-    [
-        ("https://xn--80ak6aa92e.com", "Punycode"),
-        ("https://еxample.org", "Punycode"),
-        ("https://bank.example@evil.example", "before the @"),
-        ("https://203.0.113.7/x", "only a number"),
-    ],
-)
-def test_suspicious_addresses_are_warned_of(url: str, words: str) -> None:
-    [warning] = warnings_of(urlsplit(url))
-    assert words in warning
 
 
 # --------------------------------------------------------------------------------------------------- messages

@@ -144,3 +144,12 @@ def test_a_schema_that_is_none_or_costs_too_much_is_refused() -> None:
         deep = {"not": deep}
     with pytest.raises(BadForm, match="deep"):
         form(n=deep)
+    with pytest.raises(BadForm, match="has 501 fields"):
+        form(**{f"f{n}": {} for n in range(501)})
+
+
+def test_a_field_may_refer_to_a_definition() -> None:
+    schema = {"$defs": {"n": {"type": "integer"}}, "type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}}
+    asked = Form({**schema, "properties": {"n": {"$ref": "#/$defs/n", "default": 2}}})
+    assert asked.content({}) == {"n": 2}
+    assert asked.field_problems(asked.fields["n"], "x")

@@ -409,6 +409,28 @@ async def test_a_page_may_be_done_before_its_user_says_so() -> None:
         assert await call == "booked"
 
 
+async def test_two_calls_may_wait_for_one_page_which_is_named_once_for_each() -> None:
+    asked: list[UrlQuestion] = []
+
+    def consent(question: UrlQuestion) -> bool:
+        asked.append(question)
+        return True
+
+    async with talking(on_elicit_url=consent) as (client, fake):
+        calls = [asyncio.create_task(client.call("book")) for _ in range(2)]
+        for _ in calls:
+            await refused(fake, {"elicitations": needs("a")["elicitations"] * 2})
+        async with asyncio.timeout(5):
+            while len(asked) < 2:
+                await asyncio.sleep(0)
+        calls[0].cancel()
+        await asyncio.wait(calls[:1])
+        await fake.notify("notifications/elicitation/complete", {"elicitationId": "a"})
+        await fake.result(await fake.expect("tools/call"), text("booked"))
+        assert await calls[1] == "booked"
+        assert len(asked) == 2
+
+
 async def test_nobody_waits_for_a_page_that_its_user_says_is_done() -> None:
     async with talking(on_elicit_url=lambda question: Reply.DONE) as (client, fake):
         call = asyncio.create_task(client.call("book"))
@@ -433,6 +455,7 @@ async def test_without_consent_the_error_is_the_servers(answer: Any) -> None:
         ("2025-11-25", {}, needs("a")),
         ("2025-11-25", {"on_elicit_url": fails}, {"elicitations": [{"message": "?"}]}),
         ("2025-11-25", {"on_elicit_url": fails}, None),
+        ("2025-11-25", {"on_elicit_url": fails}, {"elicitations": [{"url": "file:///x", "elicitationId": "a"}]}),
         ("2025-06-18", {"on_elicit_url": fails}, needs("a")),
         (MODERN, {"on_elicit_url": fails}, needs("a")),
     ],

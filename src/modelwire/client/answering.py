@@ -18,6 +18,7 @@ from modelwire.client.declared import declared, declares, in_revision
 from modelwire.client.forms import BadForm, Form, Misfit
 from modelwire.client.handlers import Handler
 from modelwire.client.handlers import routes as raw_routes
+from modelwire.client.pages import web_page
 from modelwire.client.questions import FormQuestion, Reply, SampleQuestion, UrlQuestion
 from modelwire.client.roots import Roots, listed, root_list
 from modelwire.client.sampling import conversation_fault, message_of
@@ -140,6 +141,8 @@ class Answering:
 
     def _elicitation(self, params: Any, raw: Raw, server: str, key: str | None) -> Answer:
         if isinstance(params, t.ElicitRequestURLParams):
+            if web_page(params.url) is None:
+                raise RpcError(INVALID_PARAMS, f"Invalid params for {ELICIT}: {params.url!r} is no address of a page")
             return lambda: self._visit(UrlQuestion(params.message, params.url, server, params.elicitation_id, key))
         members = cast("dict[str, Any]", msgspec.json.decode(raw))
         try:

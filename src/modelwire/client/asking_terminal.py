@@ -7,18 +7,17 @@ question at a time is asked, and one that is taken back stops reading. Nothing i
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import sys
 import webbrowser
 from collections.abc import Callable
 from typing import Any, TextIO, TypeAlias
-from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from msgspec import UNSET
 
 from modelwire.client.forms import FieldChoice, FormField
+from modelwire.client.pages import is_protected, warnings_of, web_page
 from modelwire.client.questions import FormQuestion, Reply, SampleQuestion, UrlQuestion
 from modelwire.log import log as _log
 from modelwire.protocol import types as t
@@ -323,14 +322,14 @@ def _json(field: FormField, typed: str) -> Any:
 
 async def _page(question: UrlQuestion, lines: Lines, open_page: OpenPage | None) -> Reply:
     lines.show(f"\n{shown(question.server)} asks you to open a page:\n  {shown(question.message, '  ')}")
-    address = _address(question.url)
+    address = web_page(question.url)
     if address is None:
         lines.show(f"  {shown(question.url)}\nThat is no address of a web page; it was declined.")
         return Reply.DECLINE
     lines.show(f"\n  Host:  {shown(address.hostname or '')}\n  Page:  {shown(question.url)}")
     for warning in warnings_of(address):
         lines.show(f"  Careful: {warning}.")
-    opens = open_page is not None and (address.scheme == "https" or _is_loopback(address.hostname or ""))
+    opens = open_page is not None and is_protected(address)
     how = "(o)pen it here, (m) I open it myself" if opens else "(m) I open it myself; it is not opened from here"
     way = await lines.choose(f"{how}, (d)ecline, (c)ancel [c]: ", *("comd" if opens else "cmd"))
     if way in ("c", "d"):
@@ -341,42 +340,6 @@ async def _page(question: UrlQuestion, lines: Lines, open_page: OpenPage | None)
         return Reply.ACCEPT
     await lines.read("Press Enter once you have done there what it wants: ")
     return Reply.DONE
-
-
-def _address(url: str) -> SplitResult | None:
-    try:
-        address = urlsplit(url)
-    except ValueError:
-        return None
-    clean = url.isprintable() and " " not in url
-    return address if clean and address.scheme in ("https", "http") and address.hostname else None
-
-
-def warnings_of(address: SplitResult) -> list[str]:
-    """Return what is suspicious about the address of a page."""
-    host = address.hostname or ""
-    found: list[str] = []
-    if address.scheme != "https" and not _is_loopback(host):
-        found.append("nothing protects what you do there from others on the way (no https)")
-    if any(label.startswith("xn--") for label in host.split(".")) or not host.isascii():
-        found.append("the host's name has letters that may look like others (Punycode)")
-    if address.username is not None:
-        found.append("what stands before the @ is not the host")
-    if _is_ip(host) and not _is_loopback(host):
-        found.append("the host has no name, only a number")
-    return found
-
-
-def _is_ip(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def open_in_browser(url: str) -> None:

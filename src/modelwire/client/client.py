@@ -73,7 +73,8 @@ class Client(Requests):
             `types.CreateMessageResult`; None or False if the user does not want it.
         roots: Where the server may work: paths, ``file://`` URIs or `types.Root`, or a function that returns them; tell
             of changes with `roots_changed`. What is given of these four is declared. Each may be async, as may
-            ``handlers``; `modelwire.client.answers` has some that are ready to use.
+            ``handlers``; a plain function that takes its time holds up everything else. `modelwire.answers` has some
+            that are ready to use.
         max_rounds: How often a request may be sent again because the server asks something first.
         handlers: Who answers the server's requests, by method; called with the params as a dict, returns the result.
         capabilities: What to declare besides; ``handlers`` for sampling, roots or elicitation need it.

@@ -21,6 +21,8 @@ from modelwire.protocol import wire
 FieldKind: TypeAlias = Literal["text", "number", "integer", "boolean", "choice", "choices", "other"]
 FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 """The formats that a form may ask for; others only annotate."""
+MAX_FIELDS = 500
+"""A form with more is refused: a person is to fill it in."""
 _KINDS: Final[dict[Any, FieldKind]] = {
     "string": "text",
     "number": "number",
@@ -99,8 +101,10 @@ class Form:
             self._given = GivenSchema(plain, "the form")
         except ConfigError as error:
             raise BadForm(str(error)) from None
-        required = _strings(schema.get("required"))
+        required = set(_strings(schema.get("required")))
         properties = cast("dict[str, Any]", schema.get("properties") or {})
+        if len(properties) > MAX_FIELDS:
+            raise BadForm(f"the form has {len(properties)} fields, and may have {MAX_FIELDS}")
         self.fields = {name: _field(name, found, name in required) for name, found in properties.items()}
         """The fields by name, in the server's order."""
         self._open = bool(schema.get("additionalProperties")) or "patternProperties" in schema
@@ -127,7 +131,8 @@ class Form:
         """Return what is wrong with the value of one field."""
         from modelwire.server.given_schema import GivenSchema
 
-        inner = {name: self.schema[name] for name in ("$defs", "definitions") if name in self.schema}
+        refers = "$ref" in field.schema
+        inner = {name: self.schema[name] for name in ("$defs", "definitions") if refers and name in self.schema}
         alone = GivenSchema({**inner, "type": "object", "properties": {field.name: field.schema}}, "the form")
         return alone.problems({field.name: value}, "") + _format_problems(field, value)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelwire.client.forms import Form, FormField
+from modelwire.client.pages import warnings_of, web_page
 from modelwire.protocol import types as t
 
 
@@ -72,7 +73,7 @@ class UrlQuestion:
 
     Attributes:
         message: Why, in its words.
-        url: The page.
+        url: The page, an address of https or http; others are refused.
         server: Who asks; see `FormQuestion`.
         elicitation_id: The server's name for the visit (2025-11-25).
         key: The server's name for the question (2026-07-28).
@@ -86,6 +87,18 @@ class UrlQuestion:
     elicitation_id: str | None = None
     key: str | None = None
     needed: bool = False
+
+    @property
+    def host(self) -> str:
+        """Where the page is. Show it apart from the rest of the URL, so that nobody takes one for another."""
+        address = web_page(self.url)
+        return "" if address is None else address.hostname or ""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is suspicious about the URL, one clause each."""
+        address = web_page(self.url)
+        return ["it is no address of a web page"] if address is None else warnings_of(address)
 
 
 @dataclass(frozen=True, slots=True)

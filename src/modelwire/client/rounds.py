@@ -22,6 +22,7 @@ from msgspec import Raw, structs
 from modelwire.client.answering import Answer, Answering
 from modelwire.client.contacts import Contacts
 from modelwire.client.declared import declares
+from modelwire.client.pages import web_page
 from modelwire.client.questions import Reply, UrlQuestion
 from modelwire.client.unanswered import question, questions, unanswered
 from modelwire.errors import (
@@ -66,7 +67,8 @@ class Rounds:
         self._contacts = contacts
         self._most = max_rounds
         self._patience = patience
-        self._visits: dict[str, asyncio.Event] = {}
+        self._visits: dict[str, set[asyncio.Event]] = {}
+        """What waits for each page to be dealt with."""
 
     async def go(self, method: str, name: str, params: Any, came: Came, send: Send) -> Any:
         """Answer what came instead of a result, and what comes then; return the result.
@@ -157,29 +159,33 @@ class Rounds:
         pages = self._pages(needed)
         if not pages:
             raise needed
-        ids = [page.elicitation_id or "" for page in pages]
         # Before anybody is asked: the server may be told by the page before we are by the person.
-        waits = {id_: self._visits.setdefault(id_, asyncio.Event()) for id_ in ids}
+        waits = {id_: asyncio.Event() for id_ in pages}
+        for id_, wait in waits.items():
+            self._visits.setdefault(id_, set()).add(wait)
         try:
-            replies = await all_of({page.elicitation_id or "": self._consent(page) for page in pages})
+            replies = await all_of({id_: self._consent(page) for id_, page in pages.items()})
             if not all(reply in (Reply.ACCEPT, Reply.DONE) for reply in replies.values()):
                 raise needed
             await self._completed({id_: wait for id_, wait in waits.items() if replies[id_] is not Reply.DONE}, needed)
         finally:
-            for id_ in ids:
-                self._visits.pop(id_, None)
+            for id_, wait in waits.items():
+                self._visits[id_].discard(wait)
+                if not self._visits[id_]:
+                    del self._visits[id_]
 
-    def _pages(self, needed: UrlElicitationNeeded) -> list[UrlQuestion]:
+    def _pages(self, needed: UrlElicitationNeeded) -> dict[str, UrlQuestion]:
+        """Return the pages by their ids; none where nobody can be asked, or the server named them badly."""
         opened = self._contacts.opened
         if self._answering.on_elicit_url is None or not COMPLETE.sent_by("server", opened.revision):
-            return []
+            return {}
         server = self._answering.named(opened.info)
-        pages: list[UrlQuestion] = []
+        pages: dict[str, UrlQuestion] = {}
         for one in needed.elicitations:
             id_, url, message = (one.get(member) for member in ("elicitationId", "url", "message"))
-            if one.get("mode", "url") != "url" or not (isinstance(id_, str) and isinstance(url, str)):
-                return []
-            pages.append(UrlQuestion(str(message or needed.message), url, server, id_, needed=True))
+            if not (isinstance(id_, str) and isinstance(url, str) and web_page(url)):
+                return {}
+            pages[id_] = UrlQuestion(str(message or needed.message), url, server, id_, needed=True)
         return pages
 
     async def _consent(self, page: UrlQuestion) -> Reply:
@@ -203,8 +209,7 @@ class Rounds:
 
     def completed(self, elicitation_id: str) -> None:
         """Note that the server says that a page was dealt with; ids that nobody waits for are ignored."""
-        wait = self._visits.get(elicitation_id)
-        if wait is not None:
+        for wait in self._visits.get(elicitation_id, ()):
             wait.set()
 
 
