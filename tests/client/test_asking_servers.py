@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import enum
 import json
 import threading
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import pytest
 
-from modelwire import Client, Context, FormQuestion, Group, SampleQuestion, Server
+from modelwire import (
+    Client,
+    Context,
+    FormQuestion,
+    Group,
+    Reply,
+    SampleQuestion,
+    Server,
+    ToolError,
+    UrlElicitationRequired,
+    UrlQuestion,
+    types,
+)
 from modelwire.sync import Client as SyncClient
 from modelwire.sync import Group as SyncGroup
 from tests.fake_server import MODERN, REVISIONS
@@ -99,3 +114,104 @@ def test_without_await_functions_answer_in_worker_threads(revision: str, hotel: 
     make: Any = lambda name, target: SyncClient(target, revision=revision, **ANSWERING)  # noqa: E731
     with SyncGroup({"hotel": hotel}, client=make) as group:
         check(group.call("hotel__book"), revision)
+
+
+# --------------------------------------------------------------------------------------------------- straight-line code
+
+
+class Diet(enum.Enum):
+    ANY = "any"
+    VEGAN = "vegan"
+
+
+@dataclass
+class Guests:
+    count: int
+    diet: Diet = Diet.ANY
+    extras: list[Literal["tea", "cake"]] = field(default_factory=list)
+
+
+@pytest.fixture
+def inn() -> Server:
+    """A server that asks in straight-line code, and counts what it does before it asks."""
+    server = Server("inn")
+    begun: list[str] = []
+    signed: set[str] = set()
+
+    @server.tool
+    async def book(ctx: Context) -> str:
+        begun.append("book")
+        guests, wish = await asyncio.gather(
+            ctx.elicit("Who comes?", Guests, key="guests"), ctx.sample("A wish?", max_tokens=9, key="wish")
+        )
+        [root] = await ctx.roots()
+        return f"{guests.count} {guests.diet.value} {guests.extras} {wish.content.text} {root.uri} {len(begun)}"
+
+    @server.tool
+    async def sign(ctx: Context) -> str:
+        return await ctx.elicit_url("Sign", "https://example.org/sign", elicitation_id="p1")
+
+    @server.tool
+    async def visit(ctx: Context) -> str:
+        signed.add("page")
+        ctx.elicitation_complete("page")
+        return "visited"
+
+    @server.tool
+    async def enter() -> str:
+        if "page" not in signed:
+            page = types.ElicitRequestURLParams("Sign", "https://example.org/sign", elicitation_id="page")
+            raise UrlElicitationRequired([page])
+        return "welcome"
+
+    return server
+
+
+@pytest.mark.parametrize("revision", REVISIONS[-2:])
+async def test_straight_line_code_is_answered_and_what_it_does_is_done_once(revision: str, inn: Server) -> None:
+    forms: list[FormQuestion] = []
+
+    async def elicit(question: FormQuestion) -> Guests:
+        forms.append(question)
+        return Guests(2, Diet.VEGAN, ["cake"])
+
+    async with Client(inn, revision=revision, on_elicit=elicit, on_sample=wish, roots=["/home/ada"]) as client:
+        assert await client.call("book") == "2 vegan ['cake'] A wish?: peace file:///home/ada 1"
+    [asked] = forms
+    assert {name: one.kind for name, one in asked.fields.items()} == {
+        "count": "integer", "diet": "choice", "extras": "choices",
+    }  # fmt: skip
+    assert asked.key == (None if revision != MODERN else "guests")
+
+
+@pytest.mark.parametrize("revision", REVISIONS[-2:])
+@pytest.mark.parametrize("answer", [False, None])
+async def test_who_does_not_answer_has_the_tool_fail_in_words(answer: Any, revision: str, inn: Server) -> None:
+    settings: dict[str, Any] = {"on_elicit": lambda question: answer, "on_sample": wish, "roots": ["/a"]}
+    async with Client(inn, revision=revision, **settings) as client:
+        with pytest.raises(ToolError):
+            await client.call("book")
+
+
+@pytest.mark.parametrize("revision", REVISIONS[-2:])
+async def test_a_page_is_consented_to_on_both_eras(revision: str, inn: Server) -> None:
+    async with Client(inn, revision=revision, on_elicit_url=lambda question: True) as client:
+        assert await client.call("sign") == "p1"
+
+
+async def test_a_page_that_is_needed_first_is_waited_for(inn: Server) -> None:
+    asked: list[UrlQuestion] = []
+
+    async def consent(question: UrlQuestion) -> bool:
+        asked.append(question)
+        return True
+
+    async with Client(inn, revision="2025-11-25", on_elicit_url=consent) as client:
+        entering = asyncio.create_task(client.call("enter"))
+        async with asyncio.timeout(5):
+            while not asked:
+                await asyncio.sleep(0)
+        assert await client.call("visit") == "visited"
+        assert await entering == "welcome"
+    async with Client(inn, revision="2025-11-25", on_elicit_url=lambda question: Reply.DONE) as client:
+        assert await client.call("enter") == "welcome"
