@@ -186,8 +186,8 @@ class Requests:
         params = t.CallToolRequestParams(name, arguments=UNSET if encoded is None else Raw(encoded))
         if input_responses is not None or request_state is not None:
             params = structs.replace(params, **self._by_hand(input_responses, request_state))
-        result = await self._finished("tools/call", params, rounds, timeout, max_timeout, on_progress, meta)
-        return result if isinstance(result, t.InputRequiredResult) else structured.unwrap_result(result)
+        result = await self._typed("tools/call", params, timeout, max_timeout, on_progress, meta, rounds=rounds)
+        return result if type(result) is t.InputRequiredResult else structured.unwrap_result(result)
 
     @overload
     async def call(
@@ -286,7 +286,7 @@ class Requests:
             ResourceNotFound: There is none of that URI.
         """
         params = t.ReadResourceRequestParams(uri, **self._by_hand(input_responses, request_state))
-        return await self._finished("resources/read", params, rounds, timeout)
+        return await self._typed("resources/read", params, timeout, rounds=rounds)
 
     @overload
     async def get_prompt(
@@ -335,7 +335,7 @@ class Requests:
         """
         by_hand = self._by_hand(input_responses, request_state)
         params = t.GetPromptRequestParams(name, arguments=prompt_arguments(arguments), **by_hand)
-        return await self._finished("prompts/get", params, rounds, timeout)
+        return await self._typed("prompts/get", params, timeout, rounds=rounds)
 
     async def complete(
         self,
@@ -495,38 +495,29 @@ class Requests:
         max_timeout: float | None = DEFAULT,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
+        *,
         on: Contact | None = None,
-    ) -> t.Received:
+        rounds: bool = False,
+    ) -> Any:
+        """Send a request; return its result, typed. With ``rounds``, what the server asks first is answered."""
         row = METHODS[method]
         if not row.sent_by("client", self.revision):
             raise ConfigError(f"{method} does not exist in {self.revision}, which the server speaks")
-        raw = await self._raw(method, params, timeout, max_timeout, on_progress, meta, on)
-        return self._conversation.decode(raw, row)
-
-    async def _finished(
-        self,
-        method: str,
-        params: Any,
-        rounds: bool,
-        timeout: float | None,
-        max_timeout: float | None = DEFAULT,
-        on_progress: OnProgress | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Send a request whose result may be questions; answer them, with ``rounds``, until it is finished."""
-        if not rounds:
-            return await self._typed(method, params, timeout, max_timeout, on_progress, meta)
         try:
-            came = await self._typed(method, params, timeout, max_timeout, on_progress, meta)
+            raw = await self._raw(method, params, timeout, max_timeout, on_progress, meta, on)
         except UrlElicitationNeeded as needed:
-            came = needed
-        if not isinstance(came, t.InputRequiredResult | UrlElicitationNeeded):
-            return came
+            if not rounds:
+                raise
+            result = needed
+        else:
+            result = self._conversation.decode(raw, row)
+            if not rounds or type(result) is not t.InputRequiredResult:
+                return result
 
         async def send(again: Any) -> Any:
             return await self._typed(method, again, timeout, max_timeout, on_progress, meta)
 
-        return await self._rounds.go(method, getattr(params, METHODS[method].name_field or ""), params, came, send)
+        return await self._rounds.go(method, getattr(params, row.name_field or ""), params, result, send)
 
     def _by_hand(self, input_responses: Mapping[str, Any] | None, request_state: str | None) -> dict[str, Any]:
         """Return the members of a request that goes on where an `InputRequiredResult` left it."""
