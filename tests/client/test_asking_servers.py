@@ -21,6 +21,7 @@ from modelwire import (
     SampleQuestion,
     Server,
     ToolError,
+    Unanswered,
     UrlElicitationRequired,
     UrlQuestion,
     types,
@@ -112,6 +113,18 @@ def test_without_await_functions_answer_in_worker_threads(revision: str, hotel: 
         check(client.call("book"), revision)
         client.roots_changed()
         assert "modelwire.sync" not in threads
+
+    class Model:
+        async def __call__(self, question: SampleQuestion) -> str:
+            return await sample(question)
+
+    def fails(question: FormQuestion) -> Any:
+        raise ZeroDivisionError
+
+    answering: Any = {"on_elicit": fails, "on_sample": Model(), "roots": ["/home/ada"]}
+    failure = pytest.raises(Unanswered, match="fails did not answer elicitation/create 'guests'")
+    with SyncClient(hotel, revision=MODERN, **answering) as client, failure:
+        client.call("book")
     make: Any = lambda name, target: SyncClient(target, revision=revision, **ANSWERING)  # noqa: E731
     with SyncGroup({"hotel": hotel}, client=make) as group:
         check(group.call("hotel__book"), revision)

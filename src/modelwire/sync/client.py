@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from modelwire.client.answering import words
 from modelwire.client.client import Client as AsyncClient
 from modelwire.client.requests import DEFAULT
 from modelwire.client.signatures import like
@@ -196,12 +196,12 @@ def wrapped(inner: AsyncClient) -> Client:
 
 def _in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
     """Have a plain function answer in a worker thread: it may well wait, for a person or for a model."""
-    if inspect.iscoroutinefunction(function):
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         return function
 
-    @functools.wraps(function)
     async def handle(*given: Any) -> Any:
         answer = await asyncio.to_thread(function, *given)
         return await answer if inspect.isawaitable(answer) else answer
 
+    handle.__qualname__ = words(function)  # for messages
     return handle
