@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from modelwire.version import __version__
 
 if TYPE_CHECKING:
+    from modelwire.client import answers
     from modelwire.client.client import Client
     from modelwire.client.group import Group
     from modelwire.client.group_listening import GroupEvent
     from modelwire.client.listening import Missed, PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
+    from modelwire.client.questions import FormQuestion, Reply, SampleQuestion, UrlQuestion
     from modelwire.errors import (
         CapabilityRequired,
         ConfigError,
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
         ServerExited,
         SignatureError,
         ToolError,
+        Unanswered,
         UnsupportedRevision,
+        UrlElicitationNeeded,
         UrlElicitationRequired,
         WrongResult,
     )
@@ -68,6 +72,7 @@ __all__ = [
     "Depends",
     "Dismissed",
     "EmbeddedResource",
+    "FormQuestion",
     "FrameTooLarge",
     "Group",
     "GroupEvent",
@@ -86,6 +91,7 @@ __all__ = [
     "PeerError",
     "PromptsChanged",
     "ProtocolViolation",
+    "Reply",
     "RequestCancelled",
     "RequestTimeout",
     "ResourceLink",
@@ -93,16 +99,21 @@ __all__ = [
     "ResourceUpdated",
     "ResourcesChanged",
     "RpcError",
+    "SampleQuestion",
     "Server",
     "ServerExited",
     "SignatureError",
     "Text",
     "ToolError",
     "ToolsChanged",
+    "Unanswered",
     "UnsupportedRevision",
+    "UrlElicitationNeeded",
     "UrlElicitationRequired",
+    "UrlQuestion",
     "WrongResult",
     "__version__",
+    "answers",
     "form_schema",
     "safe_join",
     "types",
@@ -116,6 +127,7 @@ _ELSEWHERE = {
     "Depends": "modelwire.server.dependencies",
     "EmbeddedResource": "modelwire.server.media",
     "Group": "modelwire.client.group",
+    "FormQuestion": "modelwire.client.questions",
     "GroupEvent": "modelwire.client.group_listening",
     "Header": "modelwire.server.annotations",
     "Image": "modelwire.server.media",
@@ -124,23 +136,28 @@ _ELSEWHERE = {
     "Observer": "modelwire.rpc.observer",
     "Parking": "modelwire.server.parking",
     "PromptsChanged": "modelwire.client.listening",
+    "Reply": "modelwire.client.questions",
     "ResourceLink": "modelwire.server.media",
     "ResourceUpdated": "modelwire.client.listening",
     "ResourcesChanged": "modelwire.client.listening",
+    "SampleQuestion": "modelwire.client.questions",
     "Server": "modelwire.server.server",
     "Text": "modelwire.server.media",
     "ToolsChanged": "modelwire.client.listening",
+    "UrlQuestion": "modelwire.client.questions",
     "form_schema": "modelwire.server.forms",
     "safe_join": "modelwire.server.paths",
 }
 """Where the names are that are no error."""
 
+_MODULES = {"answers": "modelwire.client.answers", "types": "modelwire.protocol.types"}
+
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'modelwire' has no attribute {name!r}")
-    if name == "types":
-        found = importlib.import_module("modelwire.protocol.types")
+    if name in _MODULES:
+        found = importlib.import_module(_MODULES[name])
     else:
         found = getattr(importlib.import_module(_ELSEWHERE.get(name, "modelwire.errors")), name)
     globals()[name] = found

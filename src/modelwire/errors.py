@@ -13,6 +13,7 @@
     │       ├── InvalidParams            -32602
     │       │   └── ResourceNotFound     -32002, or -32602 with ``data.uri``
     │       ├── MissingCapability        -32021
+    │       ├── UrlElicitationNeeded     -32042
     │       └── UnsupportedRevision      -32022
     └── LocalError                   this side; never dressed as an answer from the peer
         ├── RequestTimeout           no answer within the deadline
@@ -22,6 +23,7 @@
         │   └── ServerExited         the server's process ended: exit code, stderr
         ├── ProtocolViolation        the peer broke a rule of the specification
         │   └── FrameTooLarge        a message above ``max_message``
+        ├── Unanswered               what the server asked could not be answered
         ├── WrongResult              a tool's result is not of the type that ``returns=`` asks for
         ├── SignatureError           a function that cannot become a tool, prompt or resource
         └── ConfigError              a setting or a call of the library that cannot work
@@ -181,6 +183,17 @@ class UnsupportedRevision(PeerError):
         return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
+class UrlElicitationNeeded(PeerError):
+    """``-32042``: the request can be sent again once pages have been dealt with (2025-11-25)."""
+
+    @property
+    def elicitations(self) -> list[dict[str, Any]]:
+        """The pages as they came: each with ``message``, ``url`` and ``elicitationId``."""
+        data = self.data
+        found = data.get("elicitations") if isinstance(data, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
 def peer_error(code: int, message: str, data: Any = None) -> PeerError:
     """Return the error class that fits what the peer answered."""
     if code == RESOURCE_NOT_FOUND:
@@ -195,6 +208,7 @@ _BY_CODE: dict[int, type[PeerError]] = {
     INVALID_PARAMS: InvalidParams,
     MISSING_CAPABILITY: MissingCapability,
     UNSUPPORTED_REVISION: UnsupportedRevision,
+    URL_ELICITATION_REQUIRED: UrlElicitationNeeded,
 }
 
 
@@ -327,6 +341,10 @@ class WrongResult(LocalError):
         self.expected = expected
         self.why = why
         self.result = result
+
+
+class Unanswered(LocalError):
+    """What the server asked to finish a request was not answered: a function failed, or it asked too often."""
 
 
 class SignatureError(LocalError):

@@ -324,60 +324,6 @@ async def test_answers_may_come_in_any_order() -> None:
         assert await asyncio.gather(*calls) == ["0", "1", "2", "3", "4"]
 
 
-INPUT = {
-    "resultType": "input_required",
-    "inputRequests": {
-        "guests": {
-            "method": "elicitation/create",
-            "params": {"mode": "form", "message": "How many?", "requestedSchema": {"type": "object", "properties": {}}},
-        }
-    },
-    "requestState": "opaque",
-}
-
-
-@pytest.mark.parametrize(
-    ("method", "call"),
-    [
-        ("tools/call", lambda client: client.call_tool("book")),
-        ("resources/read", lambda client: client.read_resource("book")),
-        ("prompts/get", lambda client: client.get_prompt("book")),
-    ],
-)
-async def test_a_result_that_asks_for_input_says_what_is_asked_and_how_to_answer(method: str, call: Any) -> None:
-    async with talking(MODERN) as (client, fake):
-        with pytest.raises(ProtocolViolation) as caught:
-            await fake.answer(call(client), method, INPUT)
-        words = str(caught.value)
-        assert f"{method} of 'book' is not finished" in words
-        assert "elicitation/create 'guests': How many?" in words
-        assert f"client.request('{method}', ...)" in words
-        assert '"inputResponses": {key: answer}' in words
-        assert "requestState" in words
-        assert "must not ask for elicitation/create" in words
-
-
-async def test_input_that_was_declared_is_no_fault_of_the_server() -> None:
-    declared = types.ClientCapabilities(elicitation=types.ElicitationCapability())
-    async with talking(MODERN, capabilities=declared) as (client, fake):
-        with pytest.raises(ConfigError, match="does not answer by itself"):
-            await fake.answer(client.call("book"), "tools/call", INPUT)
-
-
-async def test_input_can_be_given_by_hand() -> None:
-    declared = types.ClientCapabilities(elicitation=types.ElicitationCapability())
-    async with talking(MODERN, capabilities=declared) as (client, fake):
-        asked = await fake.answer(client.request("tools/call", {"name": "book"}), "tools/call", INPUT)
-        answer = {"action": "accept", "content": {"n": 2}}
-        params = {"name": "book", "inputResponses": {"guests": answer}, "requestState": asked["requestState"]}
-        call = asyncio.create_task(client.request("tools/call", params))
-        request = await fake.expect("tools/call")
-        assert request["params"]["inputResponses"] == {"guests": answer}
-        assert request["params"]["requestState"] == "opaque"
-        await fake.result(request, text("booked"))
-        assert (await call)["content"] == text("booked")["content"]
-
-
 async def test_a_raw_result_that_is_no_object_is_a_violation() -> None:
     async with talking() as (client, fake):
         for result in (5, None, [1], "x"):

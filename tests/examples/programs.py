@@ -35,6 +35,7 @@ def fresh_module(name: str) -> ModuleType:
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module  # where the annotations of its classes are looked up
     found.loader.exec_module(module)
     return module
 

@@ -10,7 +10,19 @@ from typing import Any
 
 import pytest
 
-from modelwire import Client, InvalidParams, PeerError, ResourcesChanged, ResourceUpdated, ToolError
+from modelwire import (
+    Client,
+    FormQuestion,
+    InvalidParams,
+    PeerError,
+    Reply,
+    ResourcesChanged,
+    ResourceUpdated,
+    SampleQuestion,
+    ToolError,
+    UrlElicitationNeeded,
+    UrlQuestion,
+)
 from modelwire.protocol import types as t
 from tests.interop.peers import LEGACY, PATIENCE, clients_of, connected, needs_node_peers, node_server, shared_loop
 
@@ -159,52 +171,65 @@ async def test_changes_of_resources_and_lists_are_heard() -> None:
             assert await anext(events) == ResourcesChanged()
 
 
-async def test_what_the_server_asks_is_answered_by_handlers() -> None:
-    asked: dict[str, Any] = {}
+async def test_what_the_server_asks_is_answered() -> None:
+    forms: list[FormQuestion] = []
+    pages: list[UrlQuestion] = []
+    samples: list[SampleQuestion] = []
+    roots = ["/home/ada"]
 
-    def elicit(params: dict[str, Any]) -> dict[str, Any]:
-        asked["elicitation"] = params
-        if params.get("mode") == "url":
-            return {"action": "accept"}
-        return {"action": "accept", "content": {"name": "Ada", "check": True, "integer": 7}}
+    def fill_in(question: FormQuestion) -> dict[str, Any]:
+        forms.append(question)
+        return {"name": "Ada", "check": True, "integer": 7}
 
-    def sample(params: dict[str, Any]) -> dict[str, Any]:
-        asked["sampling"] = params
-        return {"role": "assistant", "content": {"type": "text", "text": "42"}, "model": "deep-thought"}
+    def consent(question: UrlQuestion) -> Reply:
+        pages.append(question)
+        return Reply.DONE
 
-    roots = {"roots": [{"uri": "file:///home/ada", "name": "home"}]}
-    async with connected(
-        SERVER,
-        capabilities=t.ClientCapabilities(
-            elicitation=t.ElicitationCapability(form={}, url={}),
-            sampling=t.SamplingCapability(),
-            roots=t.RootsCapability(),
-        ),
-        handlers={
-            "elicitation/create": elicit,
-            "sampling/createMessage": sample,
-            "roots/list": lambda params: roots,
-        },
-    ) as client:
+    async def sample(question: SampleQuestion) -> t.CreateMessageResult:
+        samples.append(question)
+        return t.CreateMessageResult("assistant", t.TextContent("42"), "deep-thought")
+
+    answering: dict[str, Any] = {"on_elicit": fill_in, "on_elicit_url": consent, "on_sample": sample}
+    async with connected(SERVER, roots=lambda: roots, **answering) as client:
         answer = await client.call("trigger-sampling-request", {"prompt": "6 times 7", "maxTokens": 5})
         assert json.loads(answer.partition("\n")[2])["model"] == "deep-thought"
-        assert asked["sampling"]["maxTokens"] == 5
+        assert samples[0].max_tokens == 5
 
         [done, inputs, _] = (await client.call_tool("trigger-elicitation-request")).content
         assert "User provided the requested information" in done.text
         assert "- Name: Ada" in inputs.text
-        assert asked["elicitation"]["requestedSchema"]["properties"]["integer"]["maximum"] == 100
+        # It has a field of each kind, and each way to write choices; a default stands where nothing is filled in.
+        assert {field.kind for field in forms[0].fields.values()} == {
+            "text", "number", "integer", "boolean", "choice", "choices",
+        }  # fmt: skip
+        assert all(field.choices for field in forms[0].fields.values() if field.kind in ("choice", "choices"))
+        assert {name: value for name, value in forms[0].defaults.items() if name not in ("name", "integer", "check")}
 
         link = {"url": "https://example.org/sign", "elicitationId": "e-1"}
         [done, _] = (await client.call_tool("trigger-url-elicitation", link)).content
         assert "User completed the URL elicitation flow" in done.text
-        assert asked["elicitation"]["url"] == "https://example.org/sign"
-        with pytest.raises(PeerError, match="browser-based authorization") as caught:
-            await client.call("trigger-url-elicitation", {**link, "errorPath": True})
-        assert caught.value.code == -32042
-        assert caught.value.data["elicitations"][0]["mode"] == "url"
+        assert pages[0].url == "https://example.org/sign"
+        # It refuses once, for another page; the call that is sent again then asks for its own.
+        [done, _] = (await client.call_tool("trigger-url-elicitation", {**link, "errorPath": True})).content
+        assert "User completed the URL elicitation flow" in done.text
+        assert [page.needed for page in pages] == [False, True, False]
 
         assert "file:///home/ada" in await client.call("get-roots-list")
+        roots[:] = ["/home/grace"]
+        await client.roots_changed()
+        await client.ping()
+        async with asyncio.timeout(PATIENCE):
+            while "file:///home/grace" not in await client.call("get-roots-list"):
+                await asyncio.sleep(0.05)
+
+
+async def test_a_page_that_nobody_can_open_is_an_error_that_names_it() -> None:
+    link = {"url": "https://example.org/sign", "elicitationId": "e-1", "errorPath": True}
+    declared = t.ClientCapabilities(elicitation=t.ElicitationCapability(url={}))
+    async with connected(SERVER, capabilities=declared) as client:
+        with pytest.raises(UrlElicitationNeeded) as caught:
+            await client.call("trigger-url-elicitation", link)
+        assert caught.value.elicitations[0]["url"] == "https://modelcontextprotocol.io"
 
 
 async def test_tasks_of_2025_11_25_can_be_had_by_requests_of_ones_own() -> None:

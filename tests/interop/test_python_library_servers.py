@@ -20,7 +20,6 @@ import pytest_asyncio
 
 from modelwire import (
     Client,
-    ConfigError,
     InvalidParams,
     MethodNotFound,
     PeerError,
@@ -271,14 +270,12 @@ async def test_a_question_is_answered_by_a_handler_or_by_hand(talk: Talk) -> Non
         with pytest.raises(ToolError, match="unavailable on 2026-07-28"):
             await talk.client.call(call["name"], call["arguments"])
     else:
-        with pytest.raises(ConfigError, match="How many guests"):
-            await talk.client.call(call["name"], call["arguments"])
-        first = await talk.client.request("tools/call", call)
-        assert first["resultType"] == "input_required"
-        answers = {key: talk.answer(asked["params"]) for key, asked in first["inputRequests"].items()}
-        again = {**call, "inputResponses": answers, "requestState": first["requestState"]}
-        result = await talk.client.request("tools/call", again)
-        assert result["structuredContent"] == {"result": "Ritz for 3"}
+        assert await talk.client.call(call["name"], call["arguments"], returns=str) == "Ritz for 3"
+        first = await talk.client.call_tool(**call, rounds=False)
+        assert isinstance(first, t.InputRequiredResult)
+        answers = {key: talk.answer({}) for key in first.input_requests or {}}
+        result = await talk.client.call_tool(**call, input_responses=answers, request_state=first.request_state)
+        assert result.structured_content == {"result": "Ritz for 3"}
 
 
 async def test_changes_are_heard(talk: Talk) -> None:

@@ -9,12 +9,8 @@ from tests.robustness.fed_stream import FedStream
 from tests.robustness.malformed import PER_REQUEST
 from tests.robustness.turning import TurnedLoop
 
-ANSWERS: dict[str, dict[str, Any]] = {
-    "sampling/createMessage": {"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m"},
-    "elicitation/create": {"action": "decline"},
-    "roots/list": {"roots": []},
-}
-"""What the client's handlers answer to the server's requests."""
+ASKED = ("sampling/createMessage", "elicitation/create", "roots/list")
+"""What a server may ask, and the client answers."""
 
 SERVER_CAPABILITIES: dict[str, Any] = {
     "tools": {"listChanged": True},
@@ -51,7 +47,10 @@ def new_client(stream: FedStream, revision: str | None, **options: Any) -> Clien
     return Client(
         stream,
         revision=revision,
-        handlers={method: lambda params, result=result: result for method, result in ANSWERS.items()},
+        on_elicit=lambda question: False,
+        on_elicit_url=lambda question: True,
+        on_sample=lambda question: "words",
+        roots=["/home"],
         on_log=lambda message: None,
         on_notification=lambda method, params: None,
         **options,

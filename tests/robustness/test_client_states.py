@@ -18,7 +18,7 @@ from modelwire import Client, ConnectionLost, ModelwireError, PeerError, Protoco
 from modelwire.rules.pending import OnProgress
 from tests.robustness.fed_stream import FedStream
 from tests.robustness.malformed import PER_REQUEST
-from tests.robustness.opening import ANSWERS, new_client, opening_result
+from tests.robustness.opening import ASKED, new_client, opening_result
 from tests.robustness.server_model import SUBSCRIPTION_KEY
 from tests.robustness.turning import TurnedLoop
 from tests.spec import REVISION_NAMES, needs_spec, validate_message
@@ -331,7 +331,7 @@ class ClientMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.client is not None and not self.gone)
     @rule(
         id_=st.sampled_from([1, 2, 3, 4, 5, "1", "x"]),
-        method=st.sampled_from(["ping", *ANSWERS, "initialize", "tools/list", "acme/x"]),
+        method=st.sampled_from(["ping", *ASKED, "initialize", "tools/list", "acme/x"]),
         params=st.sampled_from([{}, {"messages": 7}, [], 7, None]),
     )
     def asks(self, id_: Any, method: str, params: Any) -> None:

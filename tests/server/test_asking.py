@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -306,6 +307,29 @@ async def test_a_resumed_handler_speaks_to_the_request_that_brought_the_answer()
         assert len(user.talk.heard("notifications/message")) == 1
     assert tokens == ["a", "b"]
     assert seen == [(70, None), (71, "info")]
+
+
+tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
+mood: ContextVar[str] = ContextVar("mood", default="calm")
+
+
+async def test_context_variables_are_those_of_the_request_that_brought_the_answer() -> None:
+    server = Server("s")
+
+    @server.tool
+    async def ask(ctx: Context) -> list[str]:
+        mood.set("busy")
+        before = tenant.get()
+        await ctx.elicit("Go on?")
+        return [before, tenant.get(), mood.get()]
+
+    async with person(server, MODERN, accepting({}), over=session_talk) as user:
+        params = {"name": "ask", "arguments": {}}
+        tenant.set("first")
+        first = await (await user.begin("tools/call", params)).result()
+        tenant.set("second")
+        second = await (await user.begin("tools/call", {**params, **user.answers(first)})).result()
+    assert second["structuredContent"] == ["first", "second", "busy"]
 
 
 async def test_cancelling_the_request_that_brought_an_answer_ends_the_handler() -> None:

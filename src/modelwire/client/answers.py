@@ -1,46 +1,99 @@
-"""What a server asks inside a result (``input_required``, 2026-07-28), in words.
+"""Ready-made functions that answer servers: a person at the terminal, and models behind HTTP endpoints.
 
-This client answers no such questions by itself: it says what was asked, and how to answer. Nothing here is sent.
+    from modelwire import Client, answers
+
+    person = answers.terminal()
+    model = answers.anthropic("some-model", approve=person)
+    client = Client("server.py", on_elicit=person, on_elicit_url=person, on_sample=model)
+
+They need nothing but the standard library. Nothing is asked or sent before a server asks.
 """
 
 from __future__ import annotations
 
-from modelwire.errors import ConfigError, LocalError, ProtocolViolation
-from modelwire.protocol import types as t
-from modelwire.protocol.methods import METHODS
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from modelwire.client.asking_models import Approve, ChatCompletions, Endpoint, Messages, Model, key_of
+from modelwire.client.asking_terminal import OpenPage, Terminal, open_in_browser
+
+__all__ = ["anthropic", "openai", "terminal"]
+
+OPENAI = "https://api.openai.com/v1"
+ANTHROPIC = "https://api.anthropic.com"
 
 
-def unanswered(method: str, name: str, result: t.InputRequiredResult, capabilities: t.ClientCapabilities) -> LocalError:
-    """Return the error for a result that asks for input.
+def terminal(
+    reads: TextIO | None = None, writes: TextIO | None = None, *, open_page: OpenPage | None = open_in_browser
+) -> Terminal:
+    """Return what asks the person at the terminal, for ``on_elicit=``, ``on_elicit_url=`` and ``approve=``.
+
+    It shows which server asks, takes a form field by field with its defaults and choices, and has the whole reviewed
+    before it is sent. Of a page it shows the host and the whole URL, and opens it only on consent, and only https (or
+    this machine's own). Where stdin is no terminal, questions are dismissed, and the log says so.
 
     Args:
-        method: The method that was called.
-        name: What it was called for: the tool, prompt or URI.
-        result: What came instead of the result.
-        capabilities: What this client declared.
+        reads: Where the person types; by default stdin.
+        writes: Where questions are shown; by default stderr, so that stdout stays the program's.
+        open_page: Opens a page; by default in the person's browser; None for never.
     """
-    asked = result.input_requests or {}
-    questions = "; ".join(_question(key, request) for key, request in asked.items())
-    text = (
-        f"{method} of {name!r} is not finished: the server asks for input"
-        + (f" ({questions})" if questions else "")
-        + ". This client does not answer by itself. Call "
-        + f"client.request({method!r}, ...), which returns what was asked as it came, and once more with the same "
-        + 'params and "inputResponses": {key: answer}'
-        + (' and the "requestState" that came' if result.request_state is not None else "")
-    )
-    undeclared = sorted({request.method for request in asked.values() if not _declared(request.method, capabilities)})
-    if undeclared:
-        # "Servers MUST NOT send an inputRequests that the client has not declared support for in its capabilities."
-        return ProtocolViolation(f"{text}. It must not ask for {', '.join(undeclared)}: capabilities= declares no such")
-    return ConfigError(text)
+    return Terminal(reads, writes, open_page)
 
 
-def _question(key: str, request: t.ElicitRequest | t.CreateMessageRequest | t.ListRootsRequest) -> str:
-    message = getattr(request.params, "message", None)
-    return f"{request.method} {key!r}" + (f": {message}" if isinstance(message, str) else "")
+def openai(
+    model: Model,
+    *,
+    base_url: str = OPENAI,
+    api_key: str | None = None,
+    approve: Approve | None = None,
+    max_tokens: int | None = None,
+    timeout: float = 120.0,
+    extra: Mapping[str, Any] | None = None,
+) -> Endpoint:
+    """Return what has a model of an OpenAI-compatible endpoint write messages, for ``on_sample=``.
+
+    Args:
+        model: The model's name, or a function that is called with the `SampleQuestion` and returns it.
+        base_url: The endpoint, without ``/chat/completions``.
+        api_key: Its key; by default that of the environment, ``OPENAI_API_KEY``, which only OpenAI's own is sent.
+        approve: Called with the `SampleQuestion` before anything is sent, may be async; unless it returns True, the
+            server is told that the user rejected it. `terminal` does. Servers may ask what they like: have somebody
+            look.
+        max_tokens: How long an answer may be, whatever the server asks for.
+        timeout: Seconds that an answer may take.
+        extra: Further members of each request, such as ``{"max_completion_tokens": 1000}`` for models that want that.
+
+    Raises:
+        ConfigError: There is no key for OpenAI, or ``base_url`` is no URL of HTTP.
+    """
+    key = key_of(api_key, "OPENAI_API_KEY", needed=True) if base_url == OPENAI else api_key
+    url = f"{base_url.rstrip('/')}/chat/completions"
+    return ChatCompletions(url, model, key, approve, max_tokens, timeout, extra)
 
 
-def _declared(method: str, capabilities: t.ClientCapabilities) -> bool:
-    needed = METHODS[method].capability
-    return needed is None or getattr(capabilities, needed) is not None
+def anthropic(
+    model: Model,
+    *,
+    base_url: str = ANTHROPIC,
+    api_key: str | None = None,
+    approve: Approve | None = None,
+    max_tokens: int | None = None,
+    timeout: float = 120.0,
+    extra: Mapping[str, Any] | None = None,
+) -> Endpoint:
+    """Return what has a model of Anthropic's interface write messages, for ``on_sample=``.
+
+    Args:
+        model: As for `openai`.
+        base_url: The endpoint, without ``/v1/messages``.
+        api_key: Its key; by default that of the environment, ``ANTHROPIC_API_KEY``, which only Anthropic's own is sent.
+        approve: As for `openai`.
+        max_tokens: As for `openai`.
+        timeout: As for `openai`.
+        extra: As for `openai`.
+
+    Raises:
+        ConfigError: There is no key for Anthropic, or ``base_url`` is no URL of HTTP.
+    """
+    key = key_of(api_key, "ANTHROPIC_API_KEY", needed=True) if base_url == ANTHROPIC else api_key
+    return Messages(f"{base_url.rstrip('/')}/v1/messages", model, key, approve, max_tokens, timeout, extra)

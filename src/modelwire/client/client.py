@@ -12,13 +12,16 @@ from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from modelwire.client.answering import Answering, OnElicit, OnElicitUrl, OnSample
 from modelwire.client.connect import PROBE_WAIT, Opener
 from modelwire.client.contacts import Contacts
 from modelwire.client.conversation import Conversation
-from modelwire.client.handlers import Handler, routes
+from modelwire.client.handlers import Handler
 from modelwire.client.hearing import Hearing, OnLog, OnNotification, OnReconnect
 from modelwire.client.requests import DEFAULT, Requests
 from modelwire.client.restoring import restore
+from modelwire.client.roots import Roots
+from modelwire.client.rounds import MAX_ROUNDS, Rounds
 from modelwire.client.targets import Target
 from modelwire.client.values import seconds
 from modelwire.errors import ConfigError, ConnectionLost
@@ -61,8 +64,20 @@ class Client(Requests):
         on_log: Called with each log message (`LoggingMessageNotificationParams`). May be async, like every callback.
             Where requests carry the level (2026-07-28), they ask for "info" until `set_log_level` says otherwise.
         on_notification: Called with ``(method, params)`` of each notification.
+        on_elicit: Fills in a form for the server: called with a `FormQuestion`, returns the content as a dict or as an
+            instance of a class with its fields; True for the form as it stands, with its defaults; False if the user
+            declines, None if they went away without a choice (also as `Reply`, or all as `types.ElicitResult`).
+        on_elicit_url: Asks the user whether a page may be opened: called with a `UrlQuestion`, returns True for
+            consent, False or None as above, or `Reply.DONE`.
+        on_sample: Has a model write a message: called with a `SampleQuestion`, returns a text, content blocks or a
+            `types.CreateMessageResult`; None or False if the user does not want it.
+        roots: Where the server may work: paths, ``file://`` URIs or `types.Root`, or a function that returns them; tell
+            of changes with `roots_changed`. What is given of these four is declared. Each may be async, as may
+            ``handlers``; a plain function that takes its time holds up everything else. `modelwire.answers` has some
+            that are ready to use.
+        max_rounds: How often a request may be sent again because the server asks something first.
         handlers: Who answers the server's requests, by method; called with the params as a dict, returns the result.
-        capabilities: What to declare; handlers for sampling, roots or elicitation need it.
+        capabilities: What to declare besides; ``handlers`` for sampling, roots or elicitation need it.
         reconnect: Whether a connection that is lost is opened again by itself: a server's process is started anew, at
             most 5 times a minute. What was lost on the way is then sent again once, within its own deadline, unless it
             may have effects; those are the tools that `list_tools` has not shown as read-only or idempotent.
@@ -102,6 +117,11 @@ class Client(Requests):
         heartbeat: float | None = None,
         on_log: OnLog | None = None,
         on_notification: OnNotification | None = None,
+        on_elicit: OnElicit | None = None,
+        on_elicit_url: OnElicitUrl | None = None,
+        on_sample: OnSample | None = None,
+        roots: Roots | None = None,
+        max_rounds: int = MAX_ROUNDS,
         handlers: Mapping[str, Handler] | None = None,
         capabilities: t.ClientCapabilities | None = None,
         reconnect: bool = True,
@@ -113,7 +133,14 @@ class Client(Requests):
         self._max_timeout = seconds(max_timeout, "max_timeout")
         self._connect_timeout = seconds(connect_timeout, "connect_timeout")
         self._polite = polite_shutdown
-        self._capabilities = capabilities or t.ClientCapabilities()
+        self._answering = answering = Answering(
+            on_elicit=on_elicit,
+            on_elicit_url=on_elicit_url,
+            on_sample=on_sample,
+            roots=roots,
+            handlers=handlers,
+            capabilities=capabilities,
+        )
         self._hearing = Hearing(on_log, on_notification, on_reconnect)
         self._hearing.on_hint = self._list_again
         self.tools = self.resources = None
@@ -121,28 +148,32 @@ class Client(Requests):
         self._log_level = None
         opener = Opener(
             t.Implementation(name, version, title=title),
-            self._capabilities,
+            answering.capabilities,
             pinned=_pinned(revision),
             probe_wait=probe_wait,
         )
+        aim = Target(
+            target,
+            env=env,
+            pass_env=pass_env,
+            cwd=cwd,
+            stderr=stderr,
+            max_message=max_message,
+            heartbeat=seconds(heartbeat, "heartbeat"),
+            observers=observers,
+        )
+        answering.target = aim.name
         self._contacts = Contacts(
-            Target(
-                target,
-                env=env,
-                pass_env=pass_env,
-                cwd=cwd,
-                stderr=stderr,
-                max_message=max_message,
-                heartbeat=seconds(heartbeat, "heartbeat"),
-                observers=observers,
-            ),
+            aim,
             opener,
-            Dispatcher(routes(handlers or {}), self._hearing.hear, stray_error=opener.stray_error),
+            Dispatcher(answering.routes(), self._hearing.hear, stray_error=opener.stray_error),
             self._hearing,
             observers,
             reconnect=reconnect,
             connect_timeout=self._connect_timeout,
         )
+        self._rounds = Rounds(answering, self._contacts, max_rounds, self._max_timeout)
+        self._hearing.on_complete = self._rounds.completed
         self._contacts.restore = self._restore
         self._contacts.on_reopened = self._reopened
         self._conversation = Conversation(

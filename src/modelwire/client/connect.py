@@ -20,6 +20,7 @@ from typing import Any
 
 from msgspec import Raw
 
+from modelwire.client.declared import in_revision
 from modelwire.errors import (
     HEADER_MISMATCH,
     MISSING_CAPABILITY,
@@ -119,7 +120,7 @@ class Opener:
         return {
             PROTOCOL_VERSION: revision.name,
             CLIENT_INFO: Raw(wire.encode(self._info, revision)),
-            CLIENT_CAPABILITIES: Raw(wire.encode(self.capabilities, revision)),
+            CLIENT_CAPABILITIES: Raw(wire.encode(in_revision(self.capabilities, revision), revision)),
         }
 
     def ping(self, connection: Connection, revision: Revision, timeout: float) -> Awaitable[object]:
@@ -238,7 +239,9 @@ class Opener:
         )
 
     async def _initialized(self, connection: Connection, wanted: Revision) -> t.InitializeResult:
-        params = wire.encode(t.InitializeRequestParams(wanted.name, self.capabilities, self._info), wanted)
+        params = wire.encode(
+            t.InitializeRequestParams(wanted.name, in_revision(self.capabilities, wanted), self._info), wanted
+        )
         method = METHODS["initialize"]
         try:
             raw = await connection.request(method.name, params, timeout=None, cancellable=False)

@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
-from typing import Any, Self, TypeVar, cast, overload
+from typing import Any, Literal, Self, TypeVar, cast, overload
 
 from msgspec import structs
 
@@ -232,8 +232,37 @@ class Group:
 
     # ------------------------------------------------------------------ tools and prompts
 
+    # Spelt out, unlike the other methods: type checkers keep overloads only where they are written.
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = ...,
+        max_timeout: float | None = ...,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+        rounds: Literal[True] = True,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.CallToolResult: ...
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = ...,
+        max_timeout: float | None = ...,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+        rounds: bool,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.CallToolResult | t.InputRequiredResult: ...
     @like(Client.call_tool)
-    async def call_tool(self, name: str, *arguments: Any, **options: Any) -> t.CallToolResult:
+    async def call_tool(self, name: str, *arguments: Any, **options: Any) -> t.CallToolResult | t.InputRequiredResult:
         """Call a tool and return its result as it is. See `Client.call_tool`.
 
         Args:
@@ -248,7 +277,6 @@ class Group:
         client, own = await self._owner("tool", name, self._tools, self.list_tools)
         return await client.call_tool(own, *arguments, **options)
 
-    # Spelt out, unlike the other methods: type checkers keep overloads only where they are written.
     @overload
     async def call(
         self,
@@ -292,8 +320,30 @@ class Group:
         except WrongResult as wrong:
             raise WrongResult(name, wrong.expected, wrong.why, wrong.result) from None
 
+    @overload
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = ...,
+        rounds: Literal[True] = True,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.GetPromptResult: ...
+    @overload
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = ...,
+        rounds: bool,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.GetPromptResult | t.InputRequiredResult: ...
     @like(Client.get_prompt)
-    async def get_prompt(self, name: str, *arguments: Any, **options: Any) -> t.GetPromptResult:
+    async def get_prompt(self, name: str, *arguments: Any, **options: Any) -> t.GetPromptResult | t.InputRequiredResult:
         """Have a prompt written out. See `Client.get_prompt`.
 
         Args:
@@ -322,8 +372,28 @@ class Group:
 
     # ------------------------------------------------------------------ resources and completion
 
+    @overload
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        timeout: float | None = ...,
+        rounds: Literal[True] = True,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.ReadResourceResult: ...
+    @overload
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        timeout: float | None = ...,
+        rounds: bool,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.ReadResourceResult | t.InputRequiredResult: ...
     @like(Client.read_resource)
-    async def read_resource(self, uri: str, **options: Any) -> t.ReadResourceResult:
+    async def read_resource(self, uri: str, **options: Any) -> t.ReadResourceResult | t.InputRequiredResult:
         """Read a resource from the server that listed it, or whose template it fits. See `Client.read_resource`.
 
         Raises:

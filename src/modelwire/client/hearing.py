@@ -50,6 +50,8 @@ class Hearing:
         self.listenings: set[Listening] = set()
         self.on_hint: Callable[[str], Awaitable[None] | None] | None = None
         """Called with "tools" or "resources" when a server announces a list in a way that only tutorials teach."""
+        self.on_complete: Callable[[str], None] | None = None
+        """Called with the id of each elicitation that the server says is complete (2025-11-25)."""
         self.subscribed: set[str] = set()
         """The URIs that the user subscribed to by hand; no `Listening` takes them back."""
 
@@ -66,6 +68,8 @@ class Hearing:
             _tell(connection, self.on_hint(hinted))
         for listening in list(self.listenings):
             _guarded(notification.method, lambda listening=listening: listening.hear(notification.method, params))
+        if notification.method == "notifications/elicitation/complete" and self.on_complete is not None:
+            _guarded(notification.method, lambda: self._hear_complete(params))
         if notification.method == "notifications/message" and self._on_log is not None:
             _guarded(notification.method, lambda: self._hear_log(connection, params))
         if self._on_notification is not None:
@@ -99,6 +103,11 @@ class Hearing:
         message = wire.decode(params, t.LoggingMessageNotificationParams)
         if self._on_log is not None:
             _tell(connection, self._on_log(message))
+
+    def _hear_complete(self, params: Raw) -> None:
+        complete = wire.decode(params, t.ElicitationCompleteNotificationParams)
+        if self.on_complete is not None:
+            self.on_complete(complete.elicitation_id)
 
     def _hear_any(self, connection: Connection, method: str, params: Raw) -> None:
         found: Any = msgspec.json.decode(params)

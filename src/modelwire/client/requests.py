@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, TypeVar, cast, overload
+from typing import Any, Literal, TypeVar, cast, overload
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, structs
 
-from modelwire.client.answers import unanswered
+from modelwire.client.answering import Answering
 from modelwire.client.connect import ping_method
 from modelwire.client.contact import Contact
 from modelwire.client.conversation import Conversation
 from modelwire.client.hearing import Hearing
 from modelwire.client.listening import Listening, wanted_filter
 from modelwire.client.lists import all_pages
-from modelwire.client.values import arguments_json, prompt_arguments, reference, seconds, value_of
-from modelwire.errors import ConfigError, ConnectionLost, ProtocolViolation
+from modelwire.client.rounds import Rounds
+from modelwire.client.values import arguments_json, prompt_arguments, reference, responses, seconds, value_of
+from modelwire.errors import ConfigError, ConnectionLost, ProtocolViolation, UrlElicitationNeeded
 from modelwire.protocol import structured
 from modelwire.protocol import types as t
 from modelwire.protocol.methods import METHODS
@@ -52,7 +53,8 @@ class Requests:
     resources: list[t.Resource] | None
     """The resources as last listed, likewise."""
     _max_timeout: float | None
-    _capabilities: t.ClientCapabilities
+    _answering: Answering
+    _rounds: Rounds
     _log_level: t.LoggingLevel | None
     _hearing: Hearing
     _stale: set[str]
@@ -114,6 +116,34 @@ class Requests:
 
     # ------------------------------------------------------------------ tools
 
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = ...,
+        max_timeout: float | None = ...,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+        rounds: Literal[True] = True,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.CallToolResult: ...
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = ...,
+        max_timeout: float | None = ...,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+        rounds: bool,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.CallToolResult | t.InputRequiredResult: ...
     async def call_tool(
         self,
         name: str,
@@ -123,29 +153,41 @@ class Requests:
         max_timeout: float | None = DEFAULT,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
-    ) -> t.CallToolResult:
+        rounds: bool = True,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.CallToolResult | t.InputRequiredResult:
         """Call a tool and return its result as it is, ``is_error`` included.
 
         Args:
             name: The tool.
             arguments: Its arguments.
-            timeout: Seconds without answer or progress; by default the client's; None for no limit.
-            max_timeout: Seconds whatever progress comes.
+            timeout: Seconds without answer or progress; by default the client's; None for no limit. Where the server
+                asks something first, for each round anew; the time in which it is answered does not count.
+            max_timeout: Seconds whatever progress comes, likewise.
             on_progress: Called with ``(progress, total, message)``, every time before this returns.
             meta: Further entries for the request's ``_meta``.
+            rounds: Whether to answer what the server asks, and call again, until there is a result. Otherwise what it
+                asks is returned (`InputRequiredResult`), to be answered by hand, and pages that are needed first are
+                an error.
+            input_responses: Answers by key, to what was asked before: dicts, or such as `types.ElicitResult`.
+            request_state: The state that came with what was asked before.
 
         Raises:
             InvalidParams: There is no such tool.
             RequestTimeout: No answer came in time; the server is told to stop.
             ConnectionLost: The connection ended.
-            ProtocolViolation: The answer breaks a rule.
-            ConfigError: The arguments cannot be sent; or the tool asks for input, which this client does not give by
-                itself.
+            ProtocolViolation: The answer breaks a rule, or asks for what the client does not declare.
+            Unanswered: What the server asked could not be answered, or it asked too often.
+            UrlElicitationNeeded: A page has to be dealt with first, and nobody agreed to.
+            ConfigError: The arguments cannot be sent; or the tool asks for what was declared without anybody to answer.
         """
         encoded = arguments_json(arguments)
         params = t.CallToolRequestParams(name, arguments=UNSET if encoded is None else Raw(encoded))
-        result = await self._typed("tools/call", params, timeout, max_timeout, on_progress, meta)
-        return structured.unwrap_result(cast(t.CallToolResult, result))
+        if input_responses is not None or request_state is not None:
+            params = structs.replace(params, **self._by_hand(input_responses, request_state))
+        result = await self._typed("tools/call", params, timeout, max_timeout, on_progress, meta, rounds=rounds)
+        return result if type(result) is t.InputRequiredResult else structured.unwrap_result(result)
 
     @overload
     async def call(
@@ -202,31 +244,98 @@ class Requests:
 
     # ------------------------------------------------------------------ resources, prompts, completion
 
-    async def read_resource(self, uri: str, *, timeout: float | None = DEFAULT) -> t.ReadResourceResult:
+    @overload
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        timeout: float | None = ...,
+        rounds: Literal[True] = True,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.ReadResourceResult: ...
+    @overload
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        timeout: float | None = ...,
+        rounds: bool,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.ReadResourceResult | t.InputRequiredResult: ...
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        timeout: float | None = DEFAULT,
+        rounds: bool = True,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.ReadResourceResult | t.InputRequiredResult:
         """Read a resource.
+
+        Args:
+            uri: The resource.
+            timeout: As for `call_tool`.
+            rounds: As for `call_tool`.
+            input_responses: As for `call_tool`.
+            request_state: As for `call_tool`.
 
         Raises:
             ResourceNotFound: There is none of that URI.
         """
-        return cast(
-            t.ReadResourceResult, await self._typed("resources/read", t.ReadResourceRequestParams(uri), timeout)
-        )
+        params = t.ReadResourceRequestParams(uri, **self._by_hand(input_responses, request_state))
+        return await self._typed("resources/read", params, timeout, rounds=rounds)
 
+    @overload
     async def get_prompt(
-        self, name: str, arguments: Mapping[str, Any] | None = None, *, timeout: float | None = DEFAULT
-    ) -> t.GetPromptResult:
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = ...,
+        rounds: Literal[True] = True,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.GetPromptResult: ...
+    @overload
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = ...,
+        rounds: bool,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.GetPromptResult | t.InputRequiredResult: ...
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = DEFAULT,
+        rounds: bool = True,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
+    ) -> t.GetPromptResult | t.InputRequiredResult:
         """Have a prompt written out.
 
         Args:
             name: The prompt.
             arguments: Its arguments; what is no string is sent as its JSON.
             timeout: As for `call_tool`.
+            rounds: As for `call_tool`.
+            input_responses: As for `call_tool`.
+            request_state: As for `call_tool`.
 
         Raises:
             InvalidParams: There is no such prompt, or an argument is missing or wrong.
         """
-        params = t.GetPromptRequestParams(name, arguments=prompt_arguments(arguments))
-        return cast(t.GetPromptResult, await self._typed("prompts/get", params, timeout))
+        by_hand = self._by_hand(input_responses, request_state)
+        params = t.GetPromptRequestParams(name, arguments=prompt_arguments(arguments), **by_hand)
+        return await self._typed("prompts/get", params, timeout, rounds=rounds)
 
     async def complete(
         self,
@@ -306,6 +415,18 @@ class Requests:
         """
         await self._conversation.notify(method, None if params is None else dict(params), timeout=self.timeout)
 
+    async def roots_changed(self) -> None:
+        """Tell the server that there are other roots now; where it asks for them whenever it needs them, do nothing.
+
+        Raises:
+            ConfigError: The client was given no ``roots=``.
+            ConnectionLost: The connection has ended.
+        """
+        if self._answering.roots is None:
+            raise ConfigError("this client has no roots; give it roots=, best as a function that returns them")
+        if self.revision.handshake:
+            await self.notify("notifications/roots/list_changed")
+
     async def subscribe(self, uri: str, *, timeout: float | None = DEFAULT) -> None:
         """Have the server tell of changes of a resource; handshake revisions only. `listen` works on every revision."""
         await self._typed("resources/subscribe", t.SubscribeRequestParams(uri), timeout)
@@ -374,17 +495,37 @@ class Requests:
         max_timeout: float | None = DEFAULT,
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
+        *,
         on: Contact | None = None,
-    ) -> t.Received:
+        rounds: bool = False,
+    ) -> Any:
+        """Send a request; return its result, typed. With ``rounds``, what the server asks first is answered."""
         row = METHODS[method]
         if not row.sent_by("client", self.revision):
             raise ConfigError(f"{method} does not exist in {self.revision}, which the server speaks")
-        raw = await self._raw(method, params, timeout, max_timeout, on_progress, meta, on)
-        result = self._conversation.decode(raw, row)
-        if isinstance(result, t.InputRequiredResult):
-            name = "" if row.name_field is None else getattr(params, row.name_field)
-            raise unanswered(method, name, result, self._capabilities)
-        return result
+        try:
+            raw = await self._raw(method, params, timeout, max_timeout, on_progress, meta, on)
+        except UrlElicitationNeeded as needed:
+            if not rounds:
+                raise
+            result = needed
+        else:
+            result = self._conversation.decode(raw, row)
+            if not rounds or type(result) is not t.InputRequiredResult:
+                return result
+
+        async def send(again: Any) -> Any:
+            return await self._typed(method, again, timeout, max_timeout, on_progress, meta)
+
+        return await self._rounds.go(method, getattr(params, row.name_field or ""), params, result, send)
+
+    def _by_hand(self, input_responses: Mapping[str, Any] | None, request_state: str | None) -> dict[str, Any]:
+        """Return the members of a request that goes on where an `InputRequiredResult` left it."""
+        if input_responses is None and request_state is None:
+            return {}
+        if self.revision.handshake:
+            raise ConfigError(f"input_responses= and request_state= do not exist in {self.revision}")
+        return {"input_responses": responses(input_responses, self.revision), "request_state": request_state}
 
     async def _raw(
         self,

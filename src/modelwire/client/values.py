@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast, get_args
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from modelwire.client.written import as_read
 from modelwire.errors import ConfigError, ToolError, WrongResult
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
-from modelwire.protocol.revisions import LATEST
+from modelwire.protocol.revisions import LATEST, Revision
 from modelwire.protocol.structured import MEMBER, is_wrapping
 
 
@@ -212,7 +212,7 @@ def arguments_json(arguments: Mapping[str, Any] | None) -> bytes | None:
         return None
     _check_mapping(arguments)
     try:
-        return _written(dict(arguments))
+        return plain_json(dict(arguments))
     except wire.WireError as error:
         raise ConfigError(f"the arguments cannot be sent: {error}") from None
 
@@ -240,11 +240,16 @@ def prompt_arguments(arguments: Mapping[str, Any] | None) -> dict[str, str] | No
 
 
 def _as_text(value: Any) -> str:
-    written = _written(value)
+    written = plain_json(value)
     return msgspec.json.decode(written, type=str) if written.startswith(b'"') else written.decode()
 
 
-def _written(value: Any) -> bytes:
+def plain_json(value: Any) -> bytes:
+    """Return a value as JSON, written as its type is read.
+
+    Raises:
+        WireError: It cannot be written.
+    """
     try:
         plain = as_read(value)
     except RecursionError:
@@ -257,6 +262,20 @@ def _written(value: Any) -> bytes:
 def _check_mapping(arguments: Any) -> None:
     if not isinstance(arguments, Mapping):
         raise ConfigError(f"arguments go by name, as a dict such as {{'city': 'Oslo'}}, not {arguments!r}")
+
+
+def responses(given: Mapping[str, Any] | None, revision: Revision) -> dict[str, Raw] | None:
+    """Return answers to what a server asked, by key, as they are sent.
+
+    Raises:
+        ConfigError: One cannot be written as JSON.
+    """
+    if given is None:
+        return None
+    try:
+        return {key: Raw(wire.encode(answer, revision)) for key, answer in given.items()}
+    except wire.WireError as error:
+        raise ConfigError(f"the answers cannot be sent: {error}") from None
 
 
 def reference(ref: str | t.PromptReference | t.ResourceTemplateReference) -> Any:

@@ -6,6 +6,7 @@ A `Call` is also the request's exchange: notifications go out through it as long
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -59,6 +60,7 @@ class Call(Struct, eq=False, weakref=True):
             wait.
         asking: What asks the client while the request is answered; None where nothing was asked.
         clock: What limits the handler's time.
+        context: The context variables that its handler began with.
         http: What the HTTP request was that brought it, where one did.
     """
 
@@ -82,6 +84,7 @@ class Call(Struct, eq=False, weakref=True):
     now: Callable[[Call], bytes] | None = None
     asking: Asking | None = None
     clock: asyncio.Timeout | None = None
+    context: contextvars.Context | None = None
     http: Any = None
     _watchers: tuple[Callable[[], None], ...] = ()
 

@@ -7,6 +7,7 @@ in a table of routes and knows no method by name but the two that open a connect
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from typing import Any
 
@@ -171,6 +172,7 @@ class Dispatcher:
         Raises:
             asyncio.CancelledError: The call was cancelled.
         """
+        call.context = contextvars.copy_context()
         try:
             result = await call.handle(call)
             if call.asking is not None:

@@ -102,6 +102,7 @@ class Exchange:
                 found = await self._request(call, question, params, timeout)
             else:
                 found = await self._wait(question, key, params, timeout)
+                self._adopt_variables()
         if isinstance(found, BaseException):
             raise found
         return found
@@ -237,6 +238,18 @@ class Exchange:
         except asyncio.CancelledError:
             self.give_up(call.cancel_reason or "the request that brought the answers was cancelled")
             raise
+
+    def _adopt_variables(self) -> None:
+        """Take over the context variables of the request that brought the answers, where they are not the first one's.
+
+        What the handler has set itself stays, unless that request says otherwise.
+        """
+        now, before = self.call.context, self.root.context
+        if now is None or before is None or now is before:
+            return
+        for variable, value in now.items():
+            if variable not in before or before[variable] is not value:
+                variable.set(value)
 
     async def to_be_answered(self, call: Call) -> Call:
         """Return the request that waits for the handler's result; see `modelwire.rpc.call.Asking`."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from modelwire.client.answering import words
 from modelwire.client.client import Client as AsyncClient
-from modelwire.client.handlers import Handler
 from modelwire.client.requests import DEFAULT
 from modelwire.client.signatures import like
 from modelwire.protocol import types as t
@@ -25,8 +25,9 @@ class Client(Blocking):
     with `ConnectionLost`. After Ctrl-C it can be used on. A child that is forked needs a client of its own.
 
     Callbacks (``on_log``, ``on_notification``, ``on_progress``, ``on_reconnect``, ``stderr``, observers) run in the
-    thread of the loop that all clients share: they should be quick, and cannot call a client. ``handlers`` that are
-    plain functions run in worker threads: they may take their time.
+    thread of the loop that all clients share: they should be quick, and cannot call a client. What answers the server
+    (``on_elicit``, ``on_elicit_url``, ``on_sample``, ``roots``, ``handlers``), where it is a plain function, runs in a
+    worker thread: it may take its time.
 
     Example:
         ```
@@ -42,7 +43,10 @@ class Client(Blocking):
     @like(AsyncClient.__init__)
     def __init__(self, *arguments: Any, **options: Any) -> None:
         if options.get("handlers"):
-            options["handlers"] = _in_threads(options["handlers"])
+            options["handlers"] = {method: _in_thread(handler) for method, handler in options["handlers"].items()}
+        for name in ("on_elicit", "on_elicit_url", "on_sample", "roots"):
+            if callable(options.get(name)):
+                options[name] = _in_thread(options[name])
         super().__init__(AsyncClient(*arguments, **options))
 
     def connect(self, *, timeout: float | None = DEFAULT) -> Self:
@@ -92,6 +96,8 @@ class Client(Blocking):
     """Send any request and return its result as it came."""
     notify = blocking(AsyncClient.notify)
     """Send any notification."""
+    roots_changed = blocking(AsyncClient.roots_changed)
+    """Tell the server that there are other roots now."""
     subscribe = blocking(AsyncClient.subscribe)
     """Have the server tell of changes of a resource; handshake revisions only."""
     unsubscribe = blocking(AsyncClient.unsubscribe)
@@ -188,14 +194,14 @@ def wrapped(inner: AsyncClient) -> Client:
     return client
 
 
-def _in_threads(handlers: Mapping[str, Handler]) -> dict[str, Handler]:
-    """Have plain functions answer in worker threads: they may well wait, for a person or for a model."""
+def _in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a plain function answer in a worker thread: it may well wait, for a person or for a model."""
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+        return function
 
-    def in_thread(handler: Handler) -> Handler:
-        async def handle(params: dict[str, Any]) -> Any:
-            answer = await asyncio.to_thread(handler, params)
-            return await answer if inspect.isawaitable(answer) else answer
+    async def handle(*given: Any) -> Any:
+        answer = await asyncio.to_thread(function, *given)
+        return await answer if inspect.isawaitable(answer) else answer
 
-        return handler if inspect.iscoroutinefunction(handler) else handle
-
-    return {method: in_thread(handler) for method, handler in handlers.items()}
+    handle.__qualname__ = words(function)  # for messages
+    return handle

@@ -1,0 +1,279 @@
+"""Who answers what a server asks: the functions that were handed to the client, for forms, pages, messages and roots.
+
+It decides what is declared, refuses what was not, calls the functions, and checks what they return before it is sent.
+How a question comes and how its answer goes is not its business: handshake revisions send requests (`routes`),
+2026-07-28 puts questions into results (`modelwire.client.rounds`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeAlias, cast
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from modelwire.client.declared import declared, declares, in_revision
+from modelwire.client.forms import BadForm, Form, Misfit
+from modelwire.client.handlers import Handler
+from modelwire.client.handlers import routes as raw_routes
+from modelwire.client.pages import web_page
+from modelwire.client.questions import FormQuestion, Reply, SampleQuestion, UrlQuestion
+from modelwire.client.roots import Roots, listed, root_list
+from modelwire.client.sampling import conversation_fault, message_of
+from modelwire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ConfigError, RpcError, Unanswered
+from modelwire.protocol import types as t
+from modelwire.protocol import wire
+from modelwire.protocol.methods import METHODS
+from modelwire.protocol.revisions import Revision
+from modelwire.rpc.call import Call
+from modelwire.rpc.dispatcher import Route
+
+OnElicit: TypeAlias = Callable[[FormQuestion], Any]
+OnElicitUrl: TypeAlias = Callable[[UrlQuestion], Any]
+OnSample: TypeAlias = Callable[[SampleQuestion], Any]
+Answer: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
+"""Has a question answered that may be asked; returns the answer."""
+
+ELICIT, SAMPLE, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
+USER_REJECTED = -1
+"""The code for a message that the user does not want to be written (client/sampling, Error Handling)."""
+
+
+class Answering:
+    """What one client answers.
+
+    Args:
+        on_elicit: Fills in forms.
+        on_elicit_url: Asks whether a page may be opened.
+        on_sample: Has a model write a message.
+        roots: The roots, or a function that returns them.
+        handlers: Functions for methods, which take the params and return the result as dicts.
+        capabilities: What is to be declared besides.
+
+    Raises:
+        ConfigError: Something is no function, or no root; or two are to answer the same.
+    """
+
+    def __init__(
+        self,
+        *,
+        on_elicit: OnElicit | None = None,
+        on_elicit_url: OnElicitUrl | None = None,
+        on_sample: OnSample | None = None,
+        roots: Roots | None = None,
+        handlers: Mapping[str, Handler] | None = None,
+        capabilities: t.ClientCapabilities | None = None,
+    ) -> None:
+        self.on_elicit = _function(on_elicit, "on_elicit")
+        self.on_elicit_url = _function(on_elicit_url, "on_elicit_url")
+        self.on_sample = _function(on_sample, "on_sample")
+        self.roots = roots if roots is None or callable(roots) else _kept(roots)
+        self.handlers = dict(handlers or {})
+        self._typed: dict[str, tuple[str, Callable[..., Answer]]] = {}
+        if on_elicit is not None or on_elicit_url is not None:
+            self._typed[ELICIT] = "on_elicit= and on_elicit_url=", self._elicitation
+        if on_sample is not None:
+            self._typed[SAMPLE] = "on_sample=", self._sampling
+        if roots is not None:
+            self._typed[ROOTS] = "roots=", self._roots
+        for method, (setting, _) in self._typed.items():
+            if method in self.handlers:
+                raise ConfigError(f"{setting} and handlers={{{method!r}: ...}} would both answer {method}; give one")
+        self.capabilities = declared(
+            capabilities or t.ClientCapabilities(),
+            forms=on_elicit is not None,
+            pages=on_elicit_url is not None,
+            messages=on_sample is not None,
+            roots=roots is not None,
+        )
+        """What the client can do, on revisions that have it."""
+        self.target = ""
+        """What the client is connected to, for people."""
+
+    # ------------------------------------------------------------------ what may be asked
+
+    def answers(self, method: str, params: Any) -> bool:
+        """Whether there is somebody to answer a question."""
+        if method in self.handlers:
+            return True
+        if method == ELICIT:
+            page = isinstance(params, t.ElicitRequestURLParams)
+            return (self.on_elicit_url if page else self.on_elicit) is not None
+        return method in self._typed
+
+    def asked(self, method: str, raw: Raw, revision: Revision, who: t.Implementation | None, key: str | None) -> Answer:
+        """Take a question in; nobody is asked yet.
+
+        Args:
+            method: What is asked.
+            raw: Its params.
+            revision: The revision that is spoken.
+            who: Who the server says it is.
+            key: The question's key.
+
+        Raises:
+            RpcError: It may not be asked, or not so.
+        """
+        if method in self.handlers:
+            return self._by_hand(method, raw)
+        try:
+            params = wire.decode(raw, METHODS[method].params, "params")
+        except wire.WireError as error:
+            raise RpcError(INVALID_PARAMS, f"Invalid params for {method}: {error}") from error
+        if not declares(self.capabilities, method, params, revision):
+            if method == ELICIT and in_revision(self.capabilities, revision).elicitation is not None:
+                mode = "url" if isinstance(params, t.ElicitRequestURLParams) else "form"
+                raise RpcError(INVALID_PARAMS, f"Invalid params for {method}: the mode {mode!r} was not declared")
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method} was not declared")
+        if not self.answers(method, params):
+            raise RpcError(INVALID_PARAMS, f"Invalid params for {method}: nobody answers this kind of it")
+        return self._typed[method][1](params, raw, self.named(who), key)
+
+    # ------------------------------------------------------------------ each kind
+
+    def _by_hand(self, method: str, raw: Raw) -> Answer:
+        async def answer() -> Any:
+            return await _called(self.handlers[method], msgspec.json.decode(raw))
+
+        return answer
+
+    def _elicitation(self, params: Any, raw: Raw, server: str, key: str | None) -> Answer:
+        if isinstance(params, t.ElicitRequestURLParams):
+            if web_page(params.url) is None:
+                raise RpcError(INVALID_PARAMS, f"Invalid params for {ELICIT}: {params.url!r} is no address of a page")
+            return lambda: self._visit(UrlQuestion(params.message, params.url, server, params.elicitation_id, key))
+        members = cast("dict[str, Any]", msgspec.json.decode(raw))
+        try:
+            form = Form(members["requestedSchema"])
+        except BadForm as error:
+            raise RpcError(INVALID_PARAMS, f"Invalid params for {ELICIT}: {error}") from error
+        return lambda: self._fill_in(FormQuestion(params.message, server, form, key))
+
+    async def _fill_in(self, question: FormQuestion) -> t.ElicitResult:
+        answer = await _called(self.on_elicit, question)
+        action = _action(answer)
+        if action in ("decline", "cancel"):
+            return t.ElicitResult(action)
+        if isinstance(answer, t.ElicitResult):
+            answer = answer.content or {}
+        try:
+            content = question.form.content({} if action == "accept" else answer)
+        except Misfit as misfit:
+            raise Unanswered(
+                f"{words(self.on_elicit)} does not answer {question.message!r} as the form wants it: {misfit}"
+            ) from None
+        return t.ElicitResult("accept", content)
+
+    async def consent(self, question: UrlQuestion) -> Reply:
+        """Ask whether a page may be opened."""
+        answer = await _called(self.on_elicit_url, question)
+        if isinstance(answer, t.ElicitResult):
+            return Reply(answer.action)
+        action = _action(answer)
+        if action is None:
+            raise Unanswered(
+                f"{words(self.on_elicit_url)} returned {answer!r}; True is consent, False and None are not; see Reply"
+            )
+        return answer if isinstance(answer, Reply) else Reply(action)
+
+    async def _visit(self, question: UrlQuestion) -> t.ElicitResult:
+        reply = await self.consent(question)
+        return t.ElicitResult("accept" if reply in (Reply.ACCEPT, Reply.DONE) else reply.value)
+
+    def _sampling(self, params: Any, raw: Raw, server: str, key: str | None) -> Answer:
+        assert isinstance(params, t.CreateMessageRequestParams)
+        sampling = self.capabilities.sampling
+        if (params.tools or params.tool_choice) and (sampling is None or sampling.tools is None):
+            # "The client MUST return an error if this field is provided but ClientCapabilities.sampling.tools is not
+            # declared." (schema, 2025-11-25)
+            raise RpcError(INVALID_PARAMS, f"Invalid params for {SAMPLE}: sampling.tools was not declared")
+        fault = conversation_fault(params.messages)
+        if fault is not None:
+            raise RpcError(INVALID_PARAMS, f"Invalid params for {SAMPLE}: {fault}")
+        return lambda: self._sample(SampleQuestion(params, server, key))
+
+    async def _sample(self, question: SampleQuestion) -> t.CreateMessageResult:
+        answer = await _called(self.on_sample, question)
+        if answer is None or answer is False or answer in (Reply.DECLINE, Reply.CANCEL):
+            raise RpcError(USER_REJECTED, "User rejected sampling request")
+        try:
+            return message_of(answer)
+        except TypeError as error:
+            raise Unanswered(f"{words(self.on_sample)} returned no message: {error}") from None
+
+    def _roots(self, params: Any, raw: Raw, server: str, key: str | None) -> Answer:
+        assert self.roots is not None
+        roots = self.roots
+        return lambda: listed(roots)
+
+    def who_answers(self, method: str, params: Any) -> str:
+        """Return what to call the function that answers a question."""
+        if method in self.handlers:
+            return f"the handler {words(self.handlers[method])}"
+        if method == ELICIT:
+            return words(self.on_elicit_url if isinstance(params, t.ElicitRequestURLParams) else self.on_elicit)
+        return words(self.on_sample if method == SAMPLE else self.roots)
+
+    def named(self, who: t.Implementation | None) -> str:
+        """Return who asks, for people.
+
+        The server's own name for itself may be anything, so what is connected to stands beside it.
+        """
+        said = None if who is None else who.title or who.name
+        if not said or not self.target or said in self.target:
+            return self.target or said or "the server"
+        return f"{said} ({self.target})"
+
+    # ------------------------------------------------------------------ as requests
+
+    def routes(self) -> dict[str, Route]:
+        """Return the routes for what servers of handshake revisions send as requests."""
+        typed = {method: Route(METHODS[method], self._answering(method), None) for method in self._typed}
+        return raw_routes(self.handlers) | typed
+
+    def _answering(self, method: str) -> Callable[[Call], Coroutine[Any, Any, Any]]:
+        async def answer(call: Call) -> Any:
+            raw = Raw(b"{}") if call.params is UNSET else call.params
+            ask = self.asked(method, raw, call.peer.revision, call.peer.info, None)
+            # A person may have to think about it; the server waits, so nothing that we wait for can be late.
+            with call.connection.deadlines_stopped():
+                return await ask()
+
+        return answer
+
+
+async def _called(function: Any, given: Any) -> Any:
+    answer = function(given)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _action(answer: Any) -> Any:
+    """Return what an answer says of the question as a whole; None when it is content."""
+    if isinstance(answer, t.ElicitResult):
+        return None if answer.action == "accept" and answer.content is not None else answer.action
+    if isinstance(answer, Reply):
+        return "accept" if answer is Reply.DONE else answer.value
+    return _PLAIN.get(answer) if answer is None or isinstance(answer, bool) else None
+
+
+_PLAIN: dict[Any, str] = {True: "accept", False: "decline", None: "cancel"}
+
+
+def _function(given: Any, setting: str) -> Any:
+    if given is not None and not callable(given):
+        raise ConfigError(f"{setting}= is a function that is called with the question, not {given!r}")
+    return given
+
+
+def _kept(roots: Any) -> Any:
+    """Return roots that can be listed again and again; a list stays itself, so that it can be changed."""
+    kept: Any = list(roots) if hasattr(roots, "__next__") else roots
+    root_list(kept)
+    return kept
+
+
+def words(function: Any) -> str:
+    """Return what to call a function in a message."""
+    return str(getattr(function, "__qualname__", None) or type(function).__name__)
