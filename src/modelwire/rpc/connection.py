@@ -310,6 +310,10 @@ class Connection:
             message = jsonrpc.decode(frame)
         except InvalidFrame as invalid:
             return self._invalid(invalid, frame)
+        return self.take(message, frame)
+
+    def take(self, message: jsonrpc.Message | Batch, frame: bytes) -> bytes | Call | BatchCall | None:
+        """Do as `receive` does with a frame that was decoded already, and that no observer is told of."""
         if type(message) is Request:
             return self._request(message)
         if type(message) is Batch:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -158,8 +159,11 @@ def _host(authority: str) -> tuple[str, str | None] | None:
 def accepts(headers: Headers, kind: str) -> bool:
     """Whether the client takes answers of a media type. Without ``Accept`` it takes any (RFC 9110, 12.5.1)."""
     given = headers.one("accept")
-    if given is None:
-        return True
+    return given is None or _accepts(given, kind)
+
+
+@functools.lru_cache(maxsize=256)
+def _accepts(given: str, kind: str) -> bool:
     family = kind.partition("/")[0]
     best: tuple[int, float] = (-1, 0.0)
     for item in given.split(","):

@@ -125,7 +125,12 @@ class Context(Asks):
     @property
     def http(self) -> HttpRequest | None:
         """The HTTP request that brought this one: its headers, and where it came from; None on other transports."""
-        return self._call.http
+        incoming = self._call.http
+        if incoming is None:
+            return None
+        from modelwire.server.http.exchange import http_request
+
+        return http_request(incoming)
 
     @property
     def cancelled(self) -> bool:

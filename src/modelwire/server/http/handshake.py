@@ -11,7 +11,7 @@ from modelwire.rpc.connection import BatchCall
 from modelwire.rules import sse
 from modelwire.rules.event_log import place_of
 from modelwire.rules.http import EVENTS, Refusal, accepts, known_revisions, revision_named
-from modelwire.server.http.exchange import Incoming, http_request
+from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.reply import Reply, respond
 from modelwire.server.http.sessions import HttpSession, Sessions, Stream
 from modelwire.server.lifespan import Running
@@ -106,7 +106,7 @@ async def _stream(session: HttpSession, incoming: Incoming, found: Call | BatchC
     stream = session.open_stream()
     reply = Reply(incoming.send, silence=SOON)
     stream.attach(reply)
-    session.start(found, stream, http_request(incoming))
+    session.start(found, stream, incoming)
     await _heard(stream, reply, incoming)
 
 

@@ -25,7 +25,7 @@ from modelwire.rpc.observer import tell
 from modelwire.rules import sse
 from modelwire.rules.http import mirrored, mismatch, revision_named, status_of
 from modelwire.rules.session import Session, per_request_revisions
-from modelwire.server.http.exchange import Incoming, http_request
+from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.reply import Reply, respond
 from modelwire.server.lifespan import Running
 
@@ -85,7 +85,7 @@ async def answer(server: Server, running: Running, incoming: Incoming, message: 
         # "This revision of the core protocol defines no client-to-server notifications over Streamable HTTP."
         await respond(incoming.send, 202)
         return
-    await _call(server, running, incoming)
+    await _call(server, running, incoming, message)
 
 
 def _refused(server: Server, incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
@@ -128,10 +128,9 @@ def _mismatch(server: Server, incoming: Incoming, message: Request) -> str | Non
     return mismatch(incoming.headers, body_version(message), message.method, name, mirrored(paths, arguments))
 
 
-async def _call(server: Server, running: Running, incoming: Incoming) -> None:
+async def _call(server: Server, running: Running, incoming: Incoming, message: Request) -> None:
     reply = Reply(incoming.send)
     connection = Connection(server.dispatcher, _event_sink(reply), session=Session(incoming.principal))
-    connection.observers = server.observers
     connection.shared = running
     connection.crowded = reply.crowded
 
@@ -140,12 +139,12 @@ async def _call(server: Server, running: Running, incoming: Incoming) -> None:
             tell(server.observers, lambda observer: observer.frame("out", frame))
         reply.finish(frame, _status(frame))
 
-    found = connection.receive(incoming.body)
+    found = connection.take(message, incoming.body)
     if isinstance(found, bytes):
         finish(found)
     elif isinstance(found, Call):
         found.deliver = finish
-        found.http = http_request(incoming)
+        found.http = incoming
         if found.now is not None and connection.loop.get_task_factory() is None:
             server.dispatcher.answer_now(found, found.now)
         else:
