@@ -209,7 +209,7 @@ class Contact:
             _log.exception("closing the stream to %s failed", self._target.name)
         reading.cancel()
         await asyncio.wait([reading])
-        await link.connection.settle_callbacks(CALLBACK_SECONDS, spared)
+        await link.connection.callbacks.settle(CALLBACK_SECONDS, spared)
         await self._target.closed()
 
     def abandon(self) -> None:

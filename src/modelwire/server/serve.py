@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, cast
 
 from modelwire.errors import ConnectionLost
 from modelwire.log import log as _log
+from modelwire.rpc.batch import BatchCall
 from modelwire.rpc.call import Call
-from modelwire.rpc.connection import BatchCall, Connection
+from modelwire.rpc.connection import Connection
 from modelwire.rpc.heartbeat import Watched, keep_watch
 from modelwire.rpc.message_stream import MessageStream
 from modelwire.rpc.stream import CLEAN_UP, Link
