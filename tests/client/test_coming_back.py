@@ -270,7 +270,7 @@ async def test_closing_stops_the_opening_and_fails_what_waits_for_it(moment: str
 async def test_a_client_that_was_closed_does_not_come_back() -> None:
     async with coming_back() as (client, _, comings):
         await client.close()
-        with pytest.raises(ConnectionLost, match="tools/call was not sent: the connection was closed"):
+        with pytest.raises(ConnectionLost, match="tools/call was not sent: the client was closed"):
             await client.call("t")
         assert comings.tried == 1
 
@@ -280,7 +280,7 @@ async def test_a_request_without_effects_that_close_ends_is_not_sent_again() -> 
         listing = asyncio.create_task(client.list_tools())
         await fake.expect("tools/list")
         await client.close()
-        with pytest.raises(ConnectionLost, match="before tools/list was answered: the connection was closed"):
+        with pytest.raises(ConnectionLost, match="before tools/list was answered: the client was closed"):
             await listing
         assert comings.tried == 1
 
@@ -298,3 +298,16 @@ async def test_without_reconnect_everything_fails_that_needs_the_connection() ->
         with pytest.raises(ConnectionLost, match="tools/call was not sent"):
             await client.call("t")
         assert comings.tried == 1
+
+
+@pytest.mark.parametrize("reconnect", [True, False])
+async def test_after_close_errors_name_the_close_and_no_loss_that_came_before(reconnect: bool) -> None:
+    async with coming_back(reconnect=reconnect) as (client, fake, _):
+        await fake.aclose()
+        await Clock().turn()
+        await client.close()
+        for ask in (client.call("x"), client.list_tools(), client.notify("acme/told"), client.ping()):
+            with pytest.raises(ConnectionLost, match=r"the client was closed; client\.connect\(\) opens it again$"):
+                await ask
+        with pytest.raises(ConnectionLost, match="listening was not begun: the client was closed"):
+            await client.listen(tools=True).__aenter__()

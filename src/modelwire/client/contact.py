@@ -184,11 +184,14 @@ class Contact:
 
     # ------------------------------------------------------------------ the end
 
-    async def release(self, spared: Collection[asyncio.Future[Any] | None] = ()) -> None:
+    async def release(
+        self, spared: Collection[asyncio.Future[Any] | None] = (), why: ConnectionLost | None = None
+    ) -> None:
         """End it, and let go of everything. May be called twice.
 
         Args:
             spared: Callbacks that are not waited for: those that wait for this.
+            why: What to tell whoever still waits for an answer.
         """
         self._released = True
         if self._dialling is not None:
@@ -202,7 +205,7 @@ class Contact:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(link.flushed(), FLUSH_SECONDS)
         try:
-            await asyncio.wait_for(link.aclose(), CLOSE_SECONDS)
+            await asyncio.wait_for(link.aclose(why), CLOSE_SECONDS)
         except TimeoutError:
             _log.warning("%s did not let itself be closed within %g s; it was left", self._target.name, CLOSE_SECONDS)
         except Exception:

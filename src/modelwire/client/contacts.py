@@ -32,6 +32,8 @@ from modelwire.rules.restarts import MOST, WINDOW, Restarts
 
 SHUTDOWN_SECONDS = 2.0
 """How long a polite shutdown waits for the answer."""
+CLOSED = "the client was closed; client.connect() opens it again"
+"""Why nothing can be asked after that, whatever had become of the connection before."""
 
 
 class Contacts:
@@ -279,6 +281,8 @@ class Contacts:
         contact = self.here()
         if contact.is_open:
             return contact
+        if self._closed:
+            raise lost(ConnectionLost(CLOSED), f"{method} {what}")
         why = self._note_loss()
         if not self.comes_back:
             raise lost(why, f"{method} {what}")
@@ -339,7 +343,7 @@ class Contacts:
 
     async def _release(self) -> None:
         if self.current is not None:
-            await self.current.release(self._closers)
+            await self.current.release(self._closers, ConnectionLost(CLOSED))
 
     def check_loop(self, what_to_do: str) -> None:
         """Let go of what belongs to an event loop that has ended.
