@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
-from modelwire import Client, ConnectionLost, Server
+from modelwire import Client, ConnectionLost, Observer, Server
 from modelwire.rules import restarts
 from tests.clock import Clock
 from tests.fake_server import (
@@ -311,3 +312,32 @@ async def test_after_close_errors_name_the_close_and_no_loss_that_came_before(re
                 await ask
         with pytest.raises(ConnectionLost, match="listening was not begun: the client was closed"):
             await client.listen(tools=True).__aenter__()
+
+
+async def test_observers_can_tell_the_connections_apart() -> None:
+    class Watching(Observer):
+        def __init__(self) -> None:
+            self.seen: list[tuple[int, str]] = []
+            self.number = 0
+
+        def connection(self, number: int, peer: str) -> Observer:
+            own = Watching()
+            own.seen, own.number = self.seen, number
+            return own
+
+        def frame(self, direction: str, frame: bytes) -> None:
+            self.seen.append((self.number, json.loads(frame).get("method")))
+
+    watching = Watching()
+    async with coming_back("2025-11-25", revision="2025-11-25", observers=[watching]) as (client, fake, comings):
+        await fake.hang_up()
+        await Clock().turn()
+        call = asyncio.create_task(client.call("x"))
+        again = await comings.opened("2025-11-25")
+        await again.result(await again.expect("tools/call"), text("done"))
+        assert await call == "done"
+    opening = ["initialize", None, "notifications/initialized"]
+    assert watching.seen == [(number, method) for number in (1, 2) for method in opening] + [
+        (2, "tools/call"),
+        (2, None),
+    ]

@@ -17,6 +17,7 @@ from modelwire.rpc.batch import BatchCall, too_much
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Dispatcher
+from modelwire.rpc.early import Early
 from modelwire.rpc.message_stream import EagerStream, KnowsUnwritten, MessageStream
 from modelwire.rpc.observer import Observer
 from modelwire.rules.pending import Outgoing
@@ -82,27 +83,47 @@ class Link:
 
     # ------------------------------------------------------------------ reading
 
-    async def run(self) -> None:
+    async def run(self, early: Early | None = None) -> None:
         """Read and serve until the peer closes or `stopping` is set; requests may still be open then.
+
+        Args:
+            early: What has been read already.
 
         Raises:
             ConnectionLost: The stream broke.
         """
         stream = self.stream
+        if early is not None:
+            await self._run_early(early)
+            if early.over:
+                return
         ready = stream.receive_nowait if isinstance(stream, EagerStream) else _nothing_ready
         while not self.stopping:
             try:
                 frame = ready() or await stream.receive()
             except FrameTooLarge as error:
-                refusal = self.connection.oversized(error)
-                if refusal is not None:
-                    self.connection.post(refusal)
+                self._take_oversized(error)
                 continue
             if frame is None:
                 return
             self._take(frame)
             if self.backlog > READ_PAUSE:
                 await self._drained(READ_PAUSE)
+
+    async def _run_early(self, early: Early) -> None:
+        async with contextlib.aclosing(early.frames()) as frames:
+            async for frame in frames:
+                if isinstance(frame, FrameTooLarge):
+                    self._take_oversized(frame)
+                else:
+                    self._take(frame)
+                if self.stopping:
+                    return
+
+    def _take_oversized(self, error: FrameTooLarge) -> None:
+        refusal = self.connection.oversized(error)
+        if refusal is not None:
+            self.connection.post(refusal)
 
     def _take(self, frame: bytes) -> None:
         answer = self.connection.receive(frame)
