@@ -178,9 +178,8 @@ class Members:
     async def _open(self, member: Member, timeout: float | None = DEFAULT) -> None:
         if member.client is None:
             member.client = self._make(member.name, member.target)
-        if not member.client.connected:
-            member.ours = True
-            await member.client.connect(timeout=timeout)
+        member.ours = member.ours or not member.client.connected
+        await member.client.connect(timeout=timeout)  # returns at once when it is open, unless that is elsewhere
         member.opened = True
         self._works(member.name, OPENING)
 
