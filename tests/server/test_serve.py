@@ -475,6 +475,40 @@ async def test_a_client_that_leaves_while_the_lifespan_starts_is_not_waited_for(
     assert journal == ["starts", "is cancelled"]
 
 
+async def test_a_handler_does_not_wait_for_an_answer_of_a_client_that_has_closed_its_side(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(serve_module, "DRAIN", 60)
+    server = make_server()
+    caught: list[str] = []
+
+    @server.tool
+    async def wonder(ctx: Context) -> str:
+        await ctx.request("ping")
+        return "never"
+
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        for _ in range(2):
+            try:
+                await ctx.request("ping")
+            except ConnectionLost as error:
+                caught.append(str(error))
+        return "done"
+
+    stream = HalfClosed([INITIALIZE, call(1, "ask"), call(2, "wonder")])
+    async with asyncio.timeout(10):
+        await server.serve(stream)
+    assert caught == [
+        "the connection ended before ping was answered: the client has closed its side",
+        "ping was not sent: the client has closed its side",
+    ]
+    answers = {json.loads(frame)["id"]: frame for frame in stream.sent if b'"result"' in frame}
+    assert text(answers[1]) == "done"
+    assert text(answers[2]).endswith("the client has closed its side")
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 class HalfClosed:
     """A stream whose other end has sent something, closed its side, and waits for the answers."""
 

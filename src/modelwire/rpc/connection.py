@@ -101,7 +101,9 @@ class Connection:
         self.answers_requests = True
         """Whether the peer may send requests at all: "The server MUST NOT write JSON-RPC requests" in 2026-07-28."""
         self.ended: Exception | None = None
-        """Why nothing more will come, once that is so."""
+        """Why nothing more will come, and nothing can be sent, once that is so."""
+        self.deaf: Exception | None = None
+        """Why nothing more will come although frames can still be sent, once that is so."""
         self.heard: deque[str] = deque(maxlen=64)
         self.heard_count = 0
         self.dropped_count = 0
@@ -199,8 +201,9 @@ class Connection:
         Raises:
             ConnectionLost: The connection had ended before; nothing was sent.
         """
-        if self.ended is not None:
-            raise lost(self.ended, f"{method} was not sent")
+        why = self.ended or self.deaf
+        if why is not None:
+            raise lost(why, f"{method} was not sent")
         answer: asyncio.Future[Raw] = self.loop.create_future()
         entry = self.pending.add(
             method,
@@ -542,6 +545,12 @@ class Connection:
         """Have whoever drives the connection end it, in order."""
         if self.on_stop is not None:
             self.on_stop()
+
+    def hears_no_more(self, why: Exception) -> None:
+        """Note that the peer has closed its side: what waits for an answer of its fails, what it asked is answered."""
+        self.deaf = why
+        for entry in self.pending.take_all():
+            entry.settle(lost(why, f"the connection ended before {entry.method} was answered"))
 
     def end(self, why: Exception) -> None:
         """Note that nothing more will come: what waits fails, what is being answered is cancelled."""

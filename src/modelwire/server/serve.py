@@ -122,6 +122,7 @@ async def _serve_link(
         await asyncio.wait([reading, running.over], return_when=asyncio.FIRST_COMPLETED)
         if reading.done():
             _say_why(reading)
+            link.connection.hears_no_more(ConnectionLost("the client has closed its side"))
         else:
             grace = STOP
     except asyncio.CancelledError:
