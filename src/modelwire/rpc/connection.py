@@ -301,12 +301,10 @@ class Connection:
             message = jsonrpc.decode(frame)
         except InvalidFrame as invalid:
             return self._invalid(invalid, frame)
-        if len(frame) > LARGE and type(message) in (Request, Batch):
-            return self._large_frame(message, frame)
         if type(message) is Request:
-            return self._request(message)
+            return self._request(message) if len(frame) <= LARGE else self._large_frame(message, frame)
         if type(message) is Batch:
-            return self._batch(message, frame)
+            return self._batch(message, frame) if len(frame) <= LARGE else self._large_frame(message, frame)
         self._unanswered(message)
         return None
 
