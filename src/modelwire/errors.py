@@ -264,7 +264,9 @@ class ConnectionLost(LocalError):
 
     def again(self, what: str) -> ConnectionLost:
         """Return the same condition as a new exception, for another request that it hits."""
-        return type(self)(f"{what}: {self}")
+        other = type(self)(f"{what}: {self}")
+        other.__cause__ = self.__cause__
+        return other
 
 
 class ServerExited(ConnectionLost):

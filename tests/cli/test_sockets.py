@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +17,12 @@ from modelwire.cli.targets import is_address, resolve
 from tests.cli.programs import PATIENCE, PROGRAM, WORKSHOP, mw
 
 LISTENING = "an MCP server, listening on "
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "me", "version": "1"}},
+}
 
 
 @contextmanager
@@ -54,7 +62,56 @@ def test_the_wire_of_every_connection_is_shown() -> None:
         assert mw("list", url, "tools", "--json", "--revision", "2025-11-25").code == 0
         process.terminate()
         _, err = process.communicate(timeout=PATIENCE)
-        assert 'in  → {"jsonrpc":"2.0","id":1,"method":"initialize"' in err
+        assert '#1 in  → {"jsonrpc":"2.0","id":1,"method":"initialize"' in err
+
+
+def test_each_line_of_the_wire_says_which_connection_it_is_of() -> None:
+    with listening("--wire", "--listen", "tcp://127.0.0.1:0", WORKSHOP) as (process, url):
+        for revision in ("2025-11-25", "2025-06-18"):
+            assert mw("list", url, "tools", "--json", "--revision", revision).code == 0
+        process.terminate()
+        _, err = process.communicate(timeout=PATIENCE)
+    for number, revision in ((1, "2025-11-25"), (2, "2025-06-18")):
+        lines = [line.split(maxsplit=1)[1] for line in err.splitlines() if f" #{number} " in line]
+        assert lines[0].startswith(f"#{number} new   a connection with the client 127.0.0.1:")
+        assert lines[1].startswith(f'#{number} in  → {{"jsonrpc":"2.0","id":1,"method":"initialize"')
+        assert revision in lines[1]
+        assert any(line.startswith(f"#{number} out ←") for line in lines)
+    assert len([line for line in err.splitlines() if "#" not in line]) == 0
+
+
+@pytest.mark.parametrize("serves", ["mw", "the file"])
+def test_connections_and_heartbeat_of_an_address_can_be_given(serves: str, tmp_path: Path) -> None:
+    file = tmp_path / "it.py"
+    call = "" if serves == "mw" else "server.run()\n"
+    file.write_text(f'from modelwire import Server\nserver = Server("it", version="1")\n{call}')
+    words = ["--listen", f"unix://{tmp_path}/s", "--max-connections", "1", "--heartbeat", "0.5"]
+    with listening(str(file), *words) as (process, _), socket.socket(socket.AF_UNIX) as first:
+        first.connect(f"{tmp_path}/s")
+        first.sendall(f"{json.dumps(INITIALIZE)}\n".encode())
+        lines = first.makefile()
+        assert json.loads(lines.readline())["id"] == 0
+        with socket.socket(socket.AF_UNIX) as second:
+            second.connect(f"{tmp_path}/s")
+            assert "1 connections are open, and max_connections allows no more" in second.makefile().readline()
+        assert json.loads(lines.readline())["method"] == "ping"
+        assert lines.readline() == "", "no answer to it, no connection"
+        process.terminate()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--max-connections", "2"], "--max-connections is for a server that listens at an address: add --listen"),
+        (["--heartbeat", "2"], "--heartbeat is for a server that listens at an address: add --listen"),
+        (["--listen", "tcp://127.0.0.1:0", "--max-connections", "0"], "'0' is no number above 0"),
+        (["--listen", "tcp://127.0.0.1:0", "--heartbeat", "-1"], "'-1' is no number of seconds above 0"),
+    ],
+)
+def test_what_makes_no_sense_for_an_address_is_refused(words: list[str], said: str) -> None:
+    ran = mw("run", WORKSHOP, *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
 
 
 @pytest.mark.parametrize("call", ["server.run()", "import asyncio\nasyncio.run(server.serve())"])

@@ -7,7 +7,6 @@ import enum
 import json
 import threading
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -229,21 +228,3 @@ async def test_a_page_that_is_needed_first_is_waited_for(inn: Server) -> None:
         assert await entering == "welcome"
     async with Client(inn, revision="2025-11-25", on_elicit_url=lambda question: Reply.DONE) as client:
         assert await client.call("enter") == "welcome"
-
-
-HOTEL = Path(__file__).resolve().parents[2] / "examples" / "hotel.py"
-
-
-@pytest.mark.parametrize("revision", ["2025-06-18", MODERN])
-async def test_the_hotel_of_the_examples_is_answered(revision: str) -> None:
-    asked: list[str] = []
-
-    def elicit(question: FormQuestion) -> Any:
-        asked.append(question.message)
-        return {"count": 2} if "guests" in question.message else True
-
-    settings: dict[str, Any] = {"on_elicit": elicit, "on_sample": lambda question: "Hello!", "roots": ["/home/ada"]}
-    async with Client(HOTEL, revision=revision, **settings) as client:
-        said = await client.call("book", {"hotel": "Ritz", "nights": 3})
-    assert said == "Reservation 1: 2 guests, one large, 3 nights with breakfast. Hello! (kept in ada)"
-    assert asked == ["How many guests will stay at the Ritz?", "Would you like breakfast?"]

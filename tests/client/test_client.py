@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import datetime
 import logging
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from modelwire import (
+    Client,
     ConfigError,
     ConnectionLost,
     InvalidParams,
@@ -17,6 +19,7 @@ from modelwire import (
     PeerError,
     ProtocolViolation,
     ResourceNotFound,
+    Server,
     ToolError,
     types,
 )
@@ -355,3 +358,30 @@ async def test_nothing_is_logged_at_error_in_an_ordinary_conversation(caplog: py
     async with talking() as (client, fake):
         await alive(client, fake)
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_a_server_in_this_process_that_fails_later_says_why_to_who_waits_and_who_comes() -> None:
+    crashing = asyncio.Event()
+
+    async def crash() -> None:
+        await crashing.wait()
+        raise RuntimeError("the database is gone")
+
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(crash())
+            yield
+
+    server = Server("frail", version="1", lifespan=lifespan)
+
+    @server.tool
+    async def go() -> str:
+        crashing.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    async with Client(server, reconnect=False) as client:
+        for said in ("tools/call was answered; it may have run", "tools/call was not sent"):
+            with pytest.raises(ConnectionLost, match=f"{said}.*'frail'.*it failed: .*") as caught:
+                await client.call("go")
+            assert isinstance(caught.value.__cause__, BaseExceptionGroup)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
-from modelwire import Client, ConnectionLost, Server
+from modelwire import Client, ConnectionLost, Observer, Server
 from modelwire.rules import restarts
 from tests.clock import Clock
 from tests.fake_server import (
@@ -270,7 +271,7 @@ async def test_closing_stops_the_opening_and_fails_what_waits_for_it(moment: str
 async def test_a_client_that_was_closed_does_not_come_back() -> None:
     async with coming_back() as (client, _, comings):
         await client.close()
-        with pytest.raises(ConnectionLost, match="tools/call was not sent: the connection was closed"):
+        with pytest.raises(ConnectionLost, match="tools/call was not sent: the client was closed"):
             await client.call("t")
         assert comings.tried == 1
 
@@ -280,7 +281,7 @@ async def test_a_request_without_effects_that_close_ends_is_not_sent_again() -> 
         listing = asyncio.create_task(client.list_tools())
         await fake.expect("tools/list")
         await client.close()
-        with pytest.raises(ConnectionLost, match="before tools/list was answered: the connection was closed"):
+        with pytest.raises(ConnectionLost, match="before tools/list was answered: the client was closed"):
             await listing
         assert comings.tried == 1
 
@@ -298,3 +299,45 @@ async def test_without_reconnect_everything_fails_that_needs_the_connection() ->
         with pytest.raises(ConnectionLost, match="tools/call was not sent"):
             await client.call("t")
         assert comings.tried == 1
+
+
+@pytest.mark.parametrize("reconnect", [True, False])
+async def test_after_close_errors_name_the_close_and_no_loss_that_came_before(reconnect: bool) -> None:
+    async with coming_back(reconnect=reconnect) as (client, fake, _):
+        await fake.aclose()
+        await Clock().turn()
+        await client.close()
+        for ask in (client.call("x"), client.list_tools(), client.notify("acme/told"), client.ping()):
+            with pytest.raises(ConnectionLost, match=r"the client was closed; client\.connect\(\) opens it again$"):
+                await ask
+        with pytest.raises(ConnectionLost, match="listening was not begun: the client was closed"):
+            await client.listen(tools=True).__aenter__()
+
+
+async def test_observers_can_tell_the_connections_apart() -> None:
+    class Watching(Observer):
+        def __init__(self) -> None:
+            self.seen: list[tuple[int, str]] = []
+            self.number = 0
+
+        def connection(self, number: int, peer: str) -> Observer:
+            own = Watching()
+            own.seen, own.number = self.seen, number
+            return own
+
+        def frame(self, direction: str, frame: bytes) -> None:
+            self.seen.append((self.number, json.loads(frame).get("method")))
+
+    watching = Watching()
+    async with coming_back("2025-11-25", revision="2025-11-25", observers=[watching]) as (client, fake, comings):
+        await fake.hang_up()
+        await Clock().turn()
+        call = asyncio.create_task(client.call("x"))
+        again = await comings.opened("2025-11-25")
+        await again.result(await again.expect("tools/call"), text("done"))
+        assert await call == "done"
+    opening = ["initialize", None, "notifications/initialized"]
+    assert watching.seen == [(number, method) for number in (1, 2) for method in opening] + [
+        (2, "tools/call"),
+        (2, None),
+    ]

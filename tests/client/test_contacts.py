@@ -150,7 +150,7 @@ async def test_closing_from_another_task_fails_what_is_open(revision: str) -> No
             await fake.expect("tools/call")
         await asyncio.create_task(client.close())
         for call in calls:
-            with pytest.raises(ConnectionLost, match="before tools/call was answered: the connection was closed"):
+            with pytest.raises(ConnectionLost, match="before tools/call was answered: the client was closed"):
                 await call
         with pytest.raises(ConnectionLost, match="tools/call was not sent"):
             await client.call("t")
@@ -221,7 +221,7 @@ async def test_a_progress_callback_may_close_the_client() -> None:
         clients.append(client)
         call = asyncio.create_task(client.call("t", on_progress=close))
         await fake.progress(await fake.expect("tools/call"), 1)
-        with pytest.raises(ConnectionLost, match="the connection was closed"):
+        with pytest.raises(ConnectionLost, match="the client was closed"):
             await call
         await fake.closed()
 

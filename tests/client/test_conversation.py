@@ -17,6 +17,7 @@ from tests.fake_server import (
     alive,
     child,
     coming_back,
+    talking,
     text,
 )
 
@@ -405,3 +406,21 @@ os._exit(0)
         with pytest.raises(ServerExited, match="tools/call was not sent[^$]*no licence"):
             await client.call("t")
         assert starts.read_text() == "xxx"
+
+
+async def test_notifications_wait_for_a_server_that_does_not_read() -> None:
+    async with talking(own=["acme/told"]) as (client, fake):
+        sent = 0
+
+        async def tell() -> None:
+            nonlocal sent
+            for _ in range(50):
+                await client.notify("acme/told", {"text": "x" * 100_000})
+                sent += 1
+
+        fake.reads.clear()
+        telling = asyncio.create_task(tell())
+        await Clock().turn()
+        assert 10 <= sent < 40
+        fake.reads.set()
+        await telling

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_overloads
@@ -489,6 +490,57 @@ async def test_a_server_that_cannot_be_added_changes_nothing() -> None:
         assert group.failures == {}
         with pytest.raises(ConfigError, match="there is no server 'gone' in the group; there are weather"):
             await group.remove("gone")
+
+
+async def test_a_client_that_is_open_in_another_loop_fails_by_itself() -> None:
+    opened, done = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    mine = Client(weather())
+
+    async def elsewhere() -> None:
+        async with mine:
+            loop.call_soon_threadsafe(opened.set)
+            await asyncio.to_thread(done.wait)
+
+    running = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(elsewhere())))
+    await opened.wait()
+    try:
+        async with Group({"mine": mine, "weather": weather()}) as group:
+            assert await group.call("weather__a__b") == "weather's a__b"
+            assert {name.partition("__")[0] for name in [tool.name for tool in await group.list_tools()]} == {"weather"}
+            assert "was connected in another event loop" in str(group.failures["mine"])
+        assert mine.connected
+    finally:
+        done.set()
+        await running
+
+
+async def test_servers_are_added_side_by_side_and_one_that_is_slow_holds_up_no_other() -> None:
+    async with fake_server() as fake:
+        async with Group({}) as group:
+            slow = asyncio.create_task(group.add("slow", fake.stream))
+            await fake.expect("server/discover")
+            await group.add("weather", weather())
+            assert await group.call("weather__a__b") == "weather's a__b"
+            with pytest.raises(ConfigError, match="there is a server 'slow' in the group already"):
+                await group.add("slow", weather())
+            assert list(group.clients) == ["weather"]
+        # The group is closed, and with it what was being added.
+        await fake.closed()
+        with pytest.raises(ConnectionLost, match="closed"):
+            await slow
+        assert list(group.clients) == ["weather"]
+
+
+async def test_an_addition_that_is_given_up_leaves_nothing() -> None:
+    async with fake_server() as fake, Group({}) as group:
+        slow = asyncio.create_task(group.add("slow", fake.stream))
+        await fake.expect("server/discover")
+        slow.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await slow
+        await fake.closed()
+        await group.add("slow", weather())
 
 
 async def test_what_is_added_before_the_opening_is_opened_with_it() -> None:

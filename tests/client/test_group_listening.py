@@ -18,8 +18,10 @@ from modelwire import (
     Server,
     ToolsChanged,
 )
+from modelwire.client import group_listening, listening
 from modelwire.client.group_listening import GroupListening
 from tests.client.test_listening import Told
+from tests.clock import Clock
 from tests.fake_server import REVISIONS, fake_server
 
 AT_REVISION = pytest.mark.parametrize("revision", REVISIONS)
@@ -160,3 +162,43 @@ async def test_what_cannot_be_listened_for_is_refused() -> None:
         with pytest.raises(ConfigError, match="a listening is an `async with` block"):
             async for _ in group.listen(tools=True):
                 pass
+
+
+async def test_a_server_that_is_removed_is_listened_to_no_more_even_if_its_client_goes_on() -> None:
+    one, other = named("one"), named("other")
+    async with Client(one) as mine:
+        group = Group({"a": mine, "b": other})
+        async with group, group.listen(tools=True) as changes:
+            await group.remove("a")
+            assert mine.connected
+            one.add_tool(lambda: "x", name="x")
+            other.add_tool(lambda: "x", name="x")
+            assert await told(changes, 1) == {("b", ToolsChanged())}
+            await mine.ping()
+            assert not changes._events
+
+
+async def test_events_for_a_slow_reader_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_listening, "MAX_EVENTS", 5)
+    monkeypatch.setattr(listening, "MAX_EVENTS", 5)
+    async with fake_server() as fake:
+        group = Group({"a": fake.stream})
+        opening = asyncio.create_task(group.connect())
+        await fake.open("2025-11-25")
+        await opening
+        block = group.listen(uris=["one://log"])
+        entering = asyncio.create_task(block.__aenter__())
+        await fake.play(
+            ("resources/list", {"resources": [{"uri": "one://log", "name": "log"}]}),
+            ("resources/templates/list", {"resourceTemplates": []}),
+            ("resources/subscribe", {}),
+        )
+        changes = await entering
+        for number in range(100):
+            await fake.notify("notifications/resources/updated", {"uri": f"one://log/{number}"})
+            await Clock().turn()
+        assert len(changes._events) == 5
+        heard = await told(changes, 12)
+        assert ("a", ResourceUpdated("one://log")) in heard, "what was too much is told as the resource itself"
+        await fake.hang_up()
+        await group.close()

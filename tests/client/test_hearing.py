@@ -10,8 +10,9 @@ import pytest
 
 from modelwire import Client, types
 from modelwire.client import contact
+from modelwire.rpc import bounds
 from tests.clock import Clock
-from tests.fake_server import INFO, REVISIONS, fake_server, talking
+from tests.fake_server import INFO, REVISIONS, alive, fake_server, talking
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -177,3 +178,29 @@ async def test_callbacks_that_still_run_at_the_end_get_a_moment_and_are_then_can
         await Clock().turn()
         await client.close()
         assert outcomes == ["finished", "cancelled"]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_a_server_that_tells_without_end_fills_no_memory(
+    revision: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(bounds, "MAX_CALLBACKS", 10)
+    gate = asyncio.Event()
+    heard: list[str] = []
+
+    async def slowly(method: str, params: dict[str, Any]) -> None:
+        heard.append(method)
+        await gate.wait()
+
+    async with talking(revision, on_notification=slowly) as (client, fake):
+        for _ in range(50):
+            await fake.notify("acme/happened", {"a": 1})
+        await Clock().turn()
+        assert heard == ["acme/happened"] * 10
+        await alive(client, fake)
+        gate.set()
+        await Clock().turn()
+        await fake.notify("acme/again")
+        await Clock().turn()
+        assert heard[10:] == ["acme/again"]
+    assert "was not handed on: too many callbacks" in caplog.text

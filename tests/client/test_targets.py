@@ -27,7 +27,7 @@ while (request := read()) is not None:
 
 
 def target(what: Any, **more: Any) -> Target:
-    options: dict[str, Any] = {"env": None, "pass_env": (), "cwd": None, "stderr": None, "observers": ()}
+    options: dict[str, Any] = {"env": None, "pass_env": (), "cwd": None, "stderr": None}
     return Target(what, max_message=1 << 20, **(options | more))
 
 

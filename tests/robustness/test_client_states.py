@@ -418,7 +418,7 @@ class ClientMachine(RuleBasedStateMachine):
         contact = self.client._contacts.current
         assert contact is not None
         connection = contact.connection
-        assert (len(connection.pending), connection.calls, connection._callbacks) == (0, {}, set())
+        assert (len(connection.pending), connection.calls, len(connection.callbacks)) == (0, {}, 0)
         self.client = self.revision = None
         self.gone = False
         self.given_up.clear()

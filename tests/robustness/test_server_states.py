@@ -481,7 +481,7 @@ class ServerMachine(RuleBasedStateMachine):
     # ------------------------------------------------------------------ the end
 
     def end(self) -> None:
-        """The client has gone: what listens is told so, what can finish finishes, the rest is cancelled in silence."""
+        """The client has gone: what listens or asks is told, what can finish does, the rest is cancelled in silence."""
         sessions = list(self.stage.server.features._sessions)
         logs = self.model.logs()
         for owed in self.model.owed:
@@ -490,11 +490,11 @@ class ServerMachine(RuleBasedStateMachine):
                 owed.state = "soon"
         self.stream.feed(self.waiting)
         self.stream.hang_up()
+        for owed in self.model.owed:
+            if owed.state == "asking":  # nobody will answer, which is the tool's failure
+                owed.state, owed.is_error = "soon", True
         self.loop.idle()
         self.check(logs)
-        for owed in self.model.owed:
-            if owed.outgoing is not None:
-                self.model.given_up[spelled(owed.outgoing)] += 1
         unfinished = {owed.group for owed in self.model.owed if owed.group is not None}
         self.model.owed = [owed for owed in self.model.owed if owed.group in unfinished and owed.state == "held"]
         self.model.news.clear()

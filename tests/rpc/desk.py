@@ -12,8 +12,9 @@ from modelwire.protocol.jsonrpc import ErrorResponse, Notification
 from modelwire.protocol.methods import Method
 from modelwire.protocol.revisions import by_name
 from modelwire.protocol.types import ClientCapabilities, Implementation, InitializeRequestParams
+from modelwire.rpc.batch import BatchCall
 from modelwire.rpc.call import Call
-from modelwire.rpc.connection import BatchCall, Connection
+from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Dispatcher, Route
 from modelwire.rules.session import Session
 

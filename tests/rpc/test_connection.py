@@ -600,13 +600,13 @@ async def test_callbacks_at_the_end_get_their_time_and_are_then_cancelled() -> N
     desk = Desk()
     gate = asyncio.Event()
     quick, stuck, spared = (desk.connection.follow(each) for each in (asyncio.sleep(0), gate.wait(), gate.wait()))
-    await desk.connection.settle_callbacks(0.01, {spared})
+    await desk.connection.callbacks.settle(0.01, {spared})
     assert quick.done()
     assert stuck.cancelled()
     assert not spared.done()
     gate.set()
     await spared
-    await desk.connection.settle_callbacks(1000)
+    await desk.connection.callbacks.settle(1000)
 
 
 async def test_observers_see_each_frame_before_it_is_handled_or_sent() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modelwire.rpc.observer import Observer, tell
+from modelwire.rpc.observer import Observer, tell, watchers
 
 
 class Watching(Observer):
@@ -58,3 +58,26 @@ def test_an_interruption_is_no_failure_of_the_observer() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         tell([Observer()], interrupt)
+
+
+def test_each_connection_may_have_an_observer_of_its_own() -> None:
+    class Many(Observer):
+        def __init__(self) -> None:
+            self.own: dict[int, tuple[str, Watching]] = {}
+
+        def connection(self, number: int, peer: str) -> Observer:
+            self.own[number] = peer, Watching()
+            return self.own[number][1]
+
+    class Broken(Watching):
+        def connection(self, number: int, peer: str) -> Observer:
+            raise ZeroDivisionError
+
+    many, one, broken = Many(), Watching(), Broken()
+    for number in (1, 2):
+        tell(watchers([many, one, broken], number, f"peer {number}"), lambda each: each.frame("in", b"%d" % number))  # noqa: B023
+    assert {number: (peer, own.seen) for number, (peer, own) in many.own.items()} == {
+        1: ("peer 1", [("in", b"1")]),
+        2: ("peer 2", [("in", b"2")]),
+    }
+    assert one.seen == broken.seen == [("in", b"1"), ("in", b"2")]

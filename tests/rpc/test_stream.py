@@ -15,6 +15,7 @@ import pytest
 from modelwire.errors import ConnectionLost, FrameTooLarge, ServerExited
 from modelwire.protocol import types as t
 from modelwire.protocol.types import ClientCapabilities, Implementation, InitializeRequestParams
+from modelwire.rpc import batch as batch_module
 from modelwire.rpc import stream as stream_module
 from modelwire.rpc.call import Call
 from modelwire.rpc.dispatcher import Dispatcher, Route
@@ -442,3 +443,111 @@ async def test_nothing_is_logged_at_error_at_an_ordinary_end(caplog: pytest.LogC
         await Clock().turn()
         await link.finish(1)
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+# --------------------------------------------------------------------------------------------------- memory
+
+
+async def large(call: Call) -> Any:
+    return {"text": "x" * 1000}
+
+
+async def test_no_answer_is_kept_for_a_peer_that_does_not_read_once_enough_wait(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(stream_module, "SEND_LIMIT", 5000)
+    hose = Hose()
+    hose.open.clear()
+    async with running(hose, route("large", large)) as link:
+        hose.hand_in(*(request(key, "large") for key in range(20)))
+        await Clock().turn()
+        assert link.backlog < 10_000
+        hose.open.set()
+        await link.flushed()
+    assert [frame["id"] for frame in hose.gone] == list(range(20))
+    kept = [frame["id"] for frame in hose.gone if "result" in frame]
+    assert kept == list(range(len(kept)))
+    assert 5 <= len(kept) <= 7
+    assert {frame["error"]["code"] for frame in hose.gone[len(kept) :]} == {429}
+    assert [record.levelno for record in caplog.records if "does not read" in record.message].count(
+        logging.WARNING
+    ) == 1
+
+
+async def test_no_notification_is_kept_either_but_our_own_requests_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "SEND_LIMIT", 1000)
+    hose = Hose()
+    hose.open.clear()
+    async with running(hose) as link:
+        for number in range(100):
+            link.connection.notify("told", b'{"number":%d,"text":"%s"}' % (number, b"x" * 100))
+        asked = link.connection.ask("ours", None, timeout=None)
+        assert link.backlog < 2000
+        hose.open.set()
+        await link.flushed()
+        told = [frame["params"]["number"] for frame in hose.gone if frame["method"] == "told"]
+        assert told == list(range(len(told)))
+        assert len(told) < 10
+        assert hose.gone[-1]["method"] == "ours"
+        hose.hand_in(response(asked.key, {}))
+        await link.connection.answer(asked)
+
+
+async def test_what_needs_no_waiting_is_answered_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "READ_PAUSE", 3000)
+    asked: list[Any] = []
+
+    def at_once(call: Call) -> bytes:
+        asked.append(call.key)
+        return b'{"text":"' + b"x" * 1000 + b'"}'
+
+    hose = Hose()
+    hose.open.clear()
+    async with running(hose, route("large", large, now=lambda call: at_once)) as link:
+        hose.hand_in(*(request(key, "large") for key in range(20)))
+        await Clock().turn()
+        assert len(asked) < 6
+        hose.hand_in(notification("notifications/cancelled", {"requestId": 19}))
+        hose.open.set()
+        for _ in range(10):
+            await Clock().turn()
+        await link.flushed()
+    assert [frame["id"] for frame in hose.gone] == list(range(19))
+
+
+async def test_the_end_waits_for_what_is_to_be_answered_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "READ_PAUSE", 3000)
+    hose = Hose()
+    hose.open.clear()
+    at_once = route("large", large, now=lambda call: lambda call: b'{"text":"' + b"x" * 1000 + b'"}')
+    async with running(hose, at_once) as link:
+        hose.hand_in(*(request(key, "large") for key in range(20)))
+        await Clock().turn()
+        ending = asyncio.create_task(link.finish(60))
+        await Clock().turn()
+        hose.open.set()
+        await ending
+    assert [frame["id"] for frame in hose.gone] == list(range(20))
+
+
+async def test_a_batch_of_answers_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_module, "MAX_BATCH", 5000)
+    hose = Hose()
+    async with running(hose, route("large", large), revision="2025-03-26"):
+        hose.hand_in([request(key, "large") for key in range(20)])
+        await Clock().turn()
+    (answers,) = hose.gone
+    assert len([answer for answer in answers if "result" in answer]) == 5
+    assert sorted(answer["id"] for answer in answers) == list(range(20))
+
+
+async def test_who_waits_for_room_is_let_go_when_the_connection_ends() -> None:
+    hose = Hose()
+    hose.open.clear()
+    async with running(hose) as link:
+        link.connection.post(b'"' + b"x" * (3 << 20) + b'"')
+        waiting = asyncio.create_task(link.connection.room())
+        await Clock().turn()
+        assert not waiting.done()
+        await link.aclose()
+        await waiting

@@ -7,13 +7,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from modelwire import ConfigError, ConnectionLost, Context, Observer, Server
+from modelwire.server import serve as serve_module
 from modelwire.transports.memory import memory_pair
+from tests.clock import Clock
 from tests.wire import MODERN, PATIENCE, ROOT, child_talk, dumps, every_revision, modern_meta, opening, stream_talk
 
 INITIALIZE = dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening("2025-11-25")})
@@ -441,3 +444,113 @@ async def test_a_subscription_ends_with_its_session() -> None:
     result = json.loads(await asyncio.wait_for(listening, 5) or b"")
     assert result["result"]["resultType"] == "complete"
     assert sent[-1]["method"] == "notifications/cancelled"
+
+
+# --------------------------------------------------------------------------------------------------- clients that leave
+
+
+@pytest.mark.parametrize("asked", [False, True])
+async def test_a_client_that_leaves_while_the_lifespan_starts_is_not_waited_for(
+    asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve_module, "START", 0.05)
+    journal: list[str] = []
+
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        journal.append("starts")
+        try:
+            await asyncio.Event().wait()
+            yield
+        finally:
+            journal.append("is cancelled")
+
+    ours, theirs = memory_pair()
+    serving = asyncio.create_task(Server("it", version="1", lifespan=lifespan).serve(theirs))
+    if asked:
+        await ours.send(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+    await Clock().turn()
+    await ours.aclose()
+    async with asyncio.timeout(10):
+        await serving
+    assert journal == ["starts", "is cancelled"]
+
+
+async def test_a_handler_does_not_wait_for_an_answer_of_a_client_that_has_closed_its_side(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(serve_module, "DRAIN", 60)
+    server = make_server()
+    caught: list[str] = []
+
+    @server.tool
+    async def wonder(ctx: Context) -> str:
+        await ctx.request("ping")
+        return "never"
+
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        for _ in range(2):
+            try:
+                await ctx.request("ping")
+            except ConnectionLost as error:
+                caught.append(str(error))
+        return "done"
+
+    stream = HalfClosed([INITIALIZE, call(1, "ask"), call(2, "wonder")])
+    async with asyncio.timeout(10):
+        await server.serve(stream)
+    assert caught == [
+        "the connection ended before ping was answered: the client has closed its side",
+        "ping was not sent: the client has closed its side",
+    ]
+    answers = {json.loads(frame)["id"]: frame for frame in stream.sent if b'"result"' in frame}
+    assert text(answers[1]) == "done"
+    assert text(answers[2]).endswith("the client has closed its side")
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+class HalfClosed:
+    """A stream whose other end has sent something, closed its side, and waits for the answers."""
+
+    def __init__(self, coming: list[bytes]) -> None:
+        self.coming = coming
+        self.sent: list[bytes] = []
+
+    async def receive(self) -> bytes | None:
+        return self.coming.pop(0) if self.coming else None
+
+    async def send(self, frame: bytes) -> None:
+        self.sent.append(frame)
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_a_stream_that_breaks_while_the_lifespan_starts_ends_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(HalfClosed):
+        async def receive(self) -> bytes | None:
+            raise ConnectionLost("cut")
+
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        await asyncio.Event().wait()
+        yield
+
+    async with asyncio.timeout(10):
+        await Server("it", version="1", lifespan=lifespan).serve(Broken([]))
+
+
+async def test_what_is_asked_while_the_lifespan_starts_is_answered_even_if_the_input_ends_meanwhile() -> None:
+    start = asyncio.Event()
+
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        await start.wait()
+        yield
+
+    stream = HalfClosed([b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % number for number in range(300)])
+    serving = asyncio.create_task(Server("it", version="1", lifespan=lifespan).serve(stream))
+    await Clock().turn()
+    assert stream.sent == []
+    assert 0 < len(stream.coming) < 100, "some of it was read already"
+    start.set()
+    await serving
+    assert [json.loads(frame)["id"] for frame in stream.sent] == list(range(300))

@@ -183,3 +183,36 @@ if pid == 0:
 assert os.waitpid(pid, 0)[1] == 0
 """
     assert run(program) == ["child: hello"]
+
+
+def test_what_cannot_be_opened_is_not_kept_for_the_end_of_the_process() -> None:
+    program = """
+for _ in range(3):
+    try:
+        Client([sys.executable, "-c", ""]).connect()
+    except ConnectionLost as error:
+        say(type(error).__name__)
+with Client(server) as client:
+    say(len(shared().open))
+say(len(shared().open))
+"""
+    assert run(program) == ["ServerExited"] * 3 + ["1", "0"]
+
+
+def test_where_no_loop_can_be_made_that_is_an_error_and_no_wait_without_end() -> None:
+    program = """
+from modelwire.sync import loop
+class Broken(asyncio.Runner):
+    def __enter__(self):
+        raise OSError("no file descriptor is left")
+whole, asyncio.Runner = asyncio.Runner, Broken
+client = Client(server)
+try:
+    client.connect()
+except OSError as error:
+    say(error)
+asyncio.Runner = whole
+with client:
+    say(client.call("hello"))
+"""
+    assert run(program) == ["no file descriptor is left", "hello"]

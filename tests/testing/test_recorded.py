@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from modelwire import ConfigError, Observer, Server
-from modelwire.testing import REVISIONS, Frames, RecordedClient, RecordedSyncClient, Served, connected
+from modelwire import ConfigError, ConnectionLost, Observer, Server
+from modelwire.testing import REVISIONS, FaultyStream, Frames, RecordedClient, RecordedSyncClient, Served, connected
 from tests.fake_server import child
 
 
@@ -69,3 +71,18 @@ async def test_a_served_stream_ends_with_its_server() -> None:
     await served.aclose()
     assert await served.receive() is None
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+
+
+@pytest.mark.parametrize("failure", [ValueError("no database"), SystemExit("no key")])
+async def test_a_server_behind_something_that_fails_is_told_to_the_log_and_harms_nobody(
+    failure: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    @contextlib.asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        raise failure
+        yield
+
+    with pytest.raises(ConnectionLost):
+        await connected(Server("frail", lifespan=lifespan), through=FaultyStream).connect()
+    assert "the server 'frail' failed" in caplog.text
+    assert str(failure) in caplog.text

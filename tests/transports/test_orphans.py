@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from modelwire.errors import ConnectionFailed
 from modelwire.transports import forks, orphans
+from modelwire.transports.launch import launch
 
 STUBBORN = """
 import signal, subprocess, sys
@@ -44,6 +46,12 @@ asyncio.run(main())
 """
 PATIENCE = 30.0
 """Seconds after which a process that still runs has survived."""
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watchers of this process, though not those of others, give less time before SIGTERM and SIGKILL."""
+    monkeypatch.setattr(orphans, "_POLLS", 2)
 
 
 def python(code: str, *arguments: str) -> list[str]:
@@ -75,7 +83,8 @@ def test_nothing_survives_a_parent_that_cannot_close(children: int, end: str) ->
 def group(code: str = "import signal; signal.pause()") -> Iterator[int]:
     """A process group, and its number."""
     with subprocess.Popen(python(code), start_new_session=True) as process:
-        orphans.guard(process.pid)
+        with orphans.expecting() as guard:
+            guard(process.pid)
         try:
             yield process.pid
         finally:
@@ -95,7 +104,7 @@ def test_one_shell_watches_all_children_and_ends_with_the_last() -> None:
         pid = watcher_pid()
         with group() as second:
             assert watcher_pid() == pid
-            assert orphans._groups == {first, second}
+            assert set(orphans._groups) == {first, second}
         assert watcher_pid() == pid
     assert orphans._watcher is None
     with pytest.raises(ProcessLookupError):
@@ -166,12 +175,94 @@ def test_the_watcher_leaves_a_group_alone_that_was_released() -> None:
         pidfd(stranger.pid) as lives,
         pidfd(kept) as gone,
     ):
-        orphans.guard(stranger.pid)
+        with orphans.expecting() as guard:
+            guard(stranger.pid)
         orphans.release(stranger.pid)
         close_the_pipe()
         assert_ends(gone)
         assert not select.select([lives], [], [], 0)[0]
         stranger.kill()
+
+
+def test_the_watcher_leaves_a_group_alone_whose_number_was_given_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with group() as kept, pidfd(kept) as gone:
+        monkeypatch.setattr(orphans, "_began", lambda pid: "1")  # soon after the machine had started
+        with group() as again, pidfd(again) as lives:
+            close_the_pipe()
+            assert_ends(gone)
+            assert not select.select([lives], [], [], 0)[0]
+
+
+def test_without_proc_the_watcher_goes_by_what_ps_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orphans, "_PROC", "/no/proc")
+    with group() as number, pidfd(number) as gone:
+        close_the_pipe()
+        assert_ends(gone)
+
+
+def test_without_proc_and_ps_the_watcher_ends_the_groups_that_it_was_told_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(orphans, "_PROC", "/no/proc")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with group() as number, pidfd(number) as gone:
+        close_the_pipe()
+        assert_ends(gone)
+
+
+DEPARTING = """
+import subprocess, sys
+more = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], start_new_session=True)
+print(more.pid, flush=True)
+more.wait()
+"""
+
+
+def test_what_a_child_has_started_in_a_session_of_its_own_ends_with_it() -> None:
+    with subprocess.Popen(python(DEPARTING), start_new_session=True, stdout=subprocess.PIPE) as process:
+        with orphans.expecting() as guard:
+            guard(process.pid)
+        assert process.stdout is not None
+        with pidfd(int(process.stdout.readline())) as gone:
+            close_the_pipe()
+            assert_ends(gone)
+        orphans.release(process.pid)
+
+
+TELLING = STUBBORN.replace("print(more.pid", "print(more.pid, file=open(sys.argv[1], 'w')")
+SUDDEN = f"""
+import os, signal, sys
+from contextlib import contextmanager
+from modelwire.transports import orphans
+from modelwire.transports.launch import launch
+
+expecting = orphans.expecting
+
+@contextmanager
+def killed_at_once(pipe):
+    with expecting(pipe):
+        yield lambda pid: os.kill(os.getpid(), signal.SIGKILL)
+
+orphans.expecting = killed_at_once
+launch([sys.executable, "-c", {TELLING!r}, sys.argv[1]], env={{}}, cwd=None)
+"""
+
+
+@pytest.mark.slow  # as above
+def test_a_child_is_ended_whose_parent_was_killed_before_it_could_tell_of_it(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    os.mkfifo(told)
+    with subprocess.Popen(python(SUDDEN, str(told))), told.open() as reading:
+        gone = [os.pidfd_open(int(reading.readline()))]
+    assert_gone(gone)
+
+
+def test_a_child_that_could_not_be_started_leaves_no_watcher() -> None:
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(ConnectionFailed):
+        launch(["/no/such/program"], env={}, cwd=None)
+    assert orphans._watcher is None
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_without_a_shell_children_are_started_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +279,7 @@ def test_a_forked_worker_neither_holds_the_pipe_nor_ends_the_watcher() -> None:
         assert orphans._watcher is not None
         worker = os.fork()
         if worker == 0:
-            clean = orphans._watcher is None and orphans._groups == set()
+            clean = orphans._watcher is None and not orphans._groups
             os._exit(0 if clean else 1)
         assert os.waitpid(worker, 0)[1] == 0
         with pidfd(watcher_pid()) as shell:
@@ -207,4 +298,4 @@ def test_threads_may_start_and_end_children_at_once() -> None:
     for thread in threads:
         thread.join()
     assert orphans._watcher is None
-    assert orphans._groups == set()
+    assert not orphans._groups

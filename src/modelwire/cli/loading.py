@@ -18,6 +18,7 @@ from typing import Any
 
 from modelwire.cli.failures import USAGE, Failure
 from modelwire.cli.targets import no_such_file, split_object
+from modelwire.server.endpoints import ServeOptions
 from modelwire.server.server import Server
 
 PREFERRED_NAMES = ("server", "mcp", "app")
@@ -37,7 +38,11 @@ class Served(Exception):
 
 
 def load_server(
-    target: str, arguments: list[str], prepare: Callable[[Server], None], listen: str | None = None
+    target: str,
+    arguments: list[str],
+    prepare: Callable[[Server], None],
+    listen: str | None = None,
+    options: ServeOptions | None = None,
 ) -> Server:
     """Import a file and return its server.
 
@@ -46,6 +51,7 @@ def load_server(
         arguments: What the file finds in ``sys.argv`` after its own name.
         prepare: Called with each server before it serves, also if it does so while the file is imported.
         listen: Where a server serves that does so while the file is imported, in place of stdio.
+        options: What is said about that address.
 
     Raises:
         Failure: The file cannot be read or imported, or it is not clear which object is meant.
@@ -62,7 +68,7 @@ def load_server(
         prepare(server)
         served.append(server)
 
-    with _told_of_serving(note, listen):
+    with _told_of_serving(note, listen, options or {}):
         module = _import(path, served)
     if served:
         raise Served(0)
@@ -106,20 +112,21 @@ def _status(end: SystemExit) -> int:
 
 
 @contextlib.contextmanager
-def _told_of_serving(note: Callable[[Server], None], listen: str | None) -> Generator[None]:
+def _told_of_serving(note: Callable[[Server], None], listen: str | None, options: ServeOptions) -> Generator[None]:
     """Have every server that starts to serve inside the block announced before it does.
 
     Args:
         note: Told of it; not of one that serves a message stream, which is the file's own affair.
         listen: Where it serves what would have been stdio.
+        options: What is said about that, beside what the file says.
     """
     originals: dict[str, Any] = {name: getattr(Server, name) for name in ("run", "serve", "serving")}
 
     def announced(original: Any) -> Any:
-        def serve(self: Server, endpoint: Any = None, **options: Any) -> Any:
+        def serve(self: Server, endpoint: Any = None, **own: Any) -> Any:
             if endpoint is None or isinstance(endpoint, str):
                 note(self)
-            return original(self, listen if endpoint is None else endpoint, **options)
+            return original(self, listen, **own, **options) if endpoint is None else original(self, endpoint, **own)
 
         return serve
 

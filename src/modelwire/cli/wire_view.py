@@ -4,12 +4,13 @@
     0.015 in  ← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
 
 Seconds since the view was made; ``out`` was sent by this program and ``in`` received by it; the arrow points to the
-server with →, to the client with ←, on whichever side one looks. Secrets are masked. Frames themselves are never
-changed.
+server with →, to the client with ←, on whichever side one looks. Where there are many connections, each line can have
+the connection's number, as in ``#3 in  →``. Secrets are masked. Frames themselves are never changed.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 import time
@@ -38,6 +39,7 @@ class WireView(Observer):
         colour: Whether to colour; by default on a terminal, unless the environment has ``NO_COLOR``.
         limit: The most characters of a frame to show, or None for all; by default 240 on a terminal and all elsewhere.
         clock: Tells the time in seconds.
+        numbered: Whether to show the numbers of connections, and each that begins.
 
     Example:
         ```
@@ -54,6 +56,7 @@ class WireView(Observer):
         colour: bool | None = None,
         limit: int | Literal["auto"] | None = "auto",
         clock: Callable[[], float] = time.monotonic,
+        numbered: bool = False,
     ) -> None:
         self._stream = sys.stderr if stream is None else stream
         is_terminal = self._stream.isatty()
@@ -63,6 +66,17 @@ class WireView(Observer):
         self._arrows = {"out": "→", "in": "←"} if side == "client" else {"out": "←", "in": "→"}
         self._clock = clock
         self._started = clock()
+        self._numbered = numbered
+        self._number = ""
+
+    def connection(self, number: int, peer: str) -> Observer:
+        """Return a view that shows the connection's number, where numbers are shown."""
+        if not self._numbered:
+            return self
+        view = copy.copy(self)
+        view._number = f"#{number} "
+        view._print("new  ", f"a connection with {safe_text(peer)}", _DIM)
+        return view
 
     def frame(self, direction: Direction, frame: bytes) -> None:
         """Print one frame."""
@@ -79,6 +93,7 @@ class WireView(Observer):
 
     def _print(self, what: str, text: str, colour: str) -> None:
         time_ = f"{self._clock() - self._started:8.3f}"
+        what = self._number + what
         if self._colour:
             line = f"{_DIM}{time_}{_RESET} {colour}{what} {text}{_RESET}\n"
         else:

@@ -160,7 +160,6 @@ class Client(Requests):
             stderr=stderr,
             max_message=max_message,
             heartbeat=seconds(heartbeat, "heartbeat"),
-            observers=observers,
         )
         answering.target = aim.name
         self._contacts = Contacts(

@@ -14,6 +14,7 @@ the era once, and nothing after it asks again. It opens no stream and starts no 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any
@@ -92,7 +93,7 @@ class Opener:
         self._modern: Revision | None = None
         """The per-request revision that was agreed on before; nothing else is tried then."""
         self._stray: asyncio.Future[PeerError] | None = None
-        self._strays: list[str] = []
+        self._strays: deque[str] = deque(maxlen=3)
 
     @property
     def may_fall_back(self) -> bool:
@@ -131,12 +132,12 @@ class Opener:
     @property
     def strays(self) -> list[str]:
         """The last errors that named no request, one clause each."""
-        return self._strays[-3:]
+        return list(self._strays)
 
     def stray_error(self, connection: Connection, answer: ErrorResponse) -> None:
         """Take an error that names no request: some servers answer what they do not know so, the probe first of all."""
         error = peer_error(answer.code, answer.message, answer.data)
-        self._strays.append(f"an error that names no request: {error}")
+        self._strays.append(f"an error that names no request: {str(error)[:500]}")
         if self._stray is not None and not self._stray.done():
             self._stray.set_result(error)
 

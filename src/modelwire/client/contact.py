@@ -91,9 +91,9 @@ class Contact:
         try:
             opened = await opener.open(link.connection, timeout, until)
         except ConnectionLost as error:
-            failed = await self._target.failed_to_serve()
+            failed = await self._target.failure()
             if failed is not None:
-                raise failed from failed.__cause__
+                raise ConnectionFailed(failed[0]) from failed[1]
             raise at_start(error, link.connection, opener.strays) from None
         except RequestTimeout as late:
             raise still_waiting(late, stream) from None
@@ -117,7 +117,7 @@ class Contact:
         self._dialling = asyncio.timeout(timeout)
         try:
             async with self._dialling:
-                stream = await self._target.open()
+                stream = await self._target.open(self._observers)
         except TimeoutError:
             if self._released:
                 raise given_up from None
@@ -136,7 +136,7 @@ class Contact:
         goes_on = True
         try:
             await link.run()
-            why = how_it_ended(stream)
+            why = await self._how_it_ended(stream)
         except ConnectionLost as error:
             why = error
         except Exception as error:
@@ -149,6 +149,14 @@ class Contact:
             link.connection.end(why)
             if goes_on:
                 self._on_end(self)
+
+    async def _how_it_ended(self, stream: MessageStream) -> ConnectionLost:
+        failed = None if self._released else await self._target.failure()
+        if failed is None:
+            return how_it_ended(stream)
+        ended = ConnectionLost(failed[0])
+        ended.__cause__ = failed[1]
+        return ended
 
     # ------------------------------------------------------------------ while it lasts
 
@@ -184,11 +192,14 @@ class Contact:
 
     # ------------------------------------------------------------------ the end
 
-    async def release(self, spared: Collection[asyncio.Future[Any] | None] = ()) -> None:
+    async def release(
+        self, spared: Collection[asyncio.Future[Any] | None] = (), why: ConnectionLost | None = None
+    ) -> None:
         """End it, and let go of everything. May be called twice.
 
         Args:
             spared: Callbacks that are not waited for: those that wait for this.
+            why: What to tell whoever still waits for an answer.
         """
         self._released = True
         if self._dialling is not None:
@@ -202,14 +213,14 @@ class Contact:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(link.flushed(), FLUSH_SECONDS)
         try:
-            await asyncio.wait_for(link.aclose(), CLOSE_SECONDS)
+            await asyncio.wait_for(link.aclose(why), CLOSE_SECONDS)
         except TimeoutError:
             _log.warning("%s did not let itself be closed within %g s; it was left", self._target.name, CLOSE_SECONDS)
         except Exception:
             _log.exception("closing the stream to %s failed", self._target.name)
         reading.cancel()
         await asyncio.wait([reading])
-        await link.connection.settle_callbacks(CALLBACK_SECONDS, spared)
+        await link.connection.callbacks.settle(CALLBACK_SECONDS, spared)
         await self._target.closed()
 
     def abandon(self) -> None:

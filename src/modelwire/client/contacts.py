@@ -27,11 +27,13 @@ from modelwire.errors import (
 from modelwire.log import log as _log
 from modelwire.rpc.connection import Connection, lost
 from modelwire.rpc.dispatcher import Dispatcher
-from modelwire.rpc.observer import Observer
+from modelwire.rpc.observer import Observer, watchers
 from modelwire.rules.restarts import MOST, WINDOW, Restarts
 
 SHUTDOWN_SECONDS = 2.0
 """How long a polite shutdown waits for the answer."""
+CLOSED = "the client was closed; client.connect() opens it again"
+"""Why nothing can be asked after that, whatever had become of the connection before."""
 
 
 class Contacts:
@@ -67,6 +69,8 @@ class Contacts:
         self._connect_timeout = connect_timeout
         self.current: Contact | None = None
         """The connection that there is, or was."""
+        self._count = 0
+        """How many connections there have been."""
         self._opened: Opened | None = None
         self._opening = asyncio.Lock()
         self._loss: ConnectionLost | None = None
@@ -176,7 +180,9 @@ class Contacts:
         await self._release()
         if self._closed:
             raise ConnectionLost("the client was closed while the conversation was being opened")
-        self.current = contact = Contact(self._target, self._dispatcher, self._observers, self._on_end)
+        self._count += 1
+        observers = watchers(self._observers, self._count, self._target.name)
+        self.current = contact = Contact(self._target, self._dispatcher, observers, self._on_end)
         self._opened = await contact.open(self._opener, timeout)
         self._opener.remember(self._opened.revision)
         why, self._loss = self._loss, None
@@ -279,6 +285,8 @@ class Contacts:
         contact = self.here()
         if contact.is_open:
             return contact
+        if self._closed:
+            raise lost(ConnectionLost(CLOSED), f"{method} {what}")
         why = self._note_loss()
         if not self.comes_back:
             raise lost(why, f"{method} {what}")
@@ -339,7 +347,7 @@ class Contacts:
 
     async def _release(self) -> None:
         if self.current is not None:
-            await self.current.release(self._closers)
+            await self.current.release(self._closers, ConnectionLost(CLOSED))
 
     def check_loop(self, what_to_do: str) -> None:
         """Let go of what belongs to an event loop that has ended.

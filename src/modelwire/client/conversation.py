@@ -128,7 +128,7 @@ class Conversation:
             raise lost(contact.ended, what + may_have_run) from None
 
     async def notify(self, method: str, params: Any = None, *, timeout: float | None) -> None:
-        """Send a notification.
+        """Send a notification; waits while the server reads too slowly.
 
         Args:
             method: The method.
@@ -146,6 +146,7 @@ class Conversation:
         except wire.WireError as error:
             raise ConfigError(f"{method} was not sent: {error}") from None
         contact.connection.notify(method, encoded)
+        await contact.connection.room()
 
     def decode(self, raw: Raw, method: Method) -> t.Received:
         """Return a result, typed.

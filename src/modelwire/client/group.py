@@ -142,6 +142,8 @@ class Group:
         """
         for table in self._tables:
             table.remove(name)
+        # A client that is not the group's own goes on, and would go on telling.
+        await asyncio.gather(*(listening.leave(name) for listening in list(self._listenings)))
         await self._members.remove(name)
 
     def _note(self, name: str) -> None:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from modelwire.client.client import Client
-from modelwire.client.listening import Event, wanted_filter
+from modelwire.client.listening import MAX_EVENTS, Event, wanted_filter
 from modelwire.client.members import Members
 from modelwire.errors import ConfigError, ModelwireError
+from modelwire.log import log as _log
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,11 @@ class GroupListening:
         self._timeout = timeout
         self._uris = list(uris)
         self._by_server: dict[str, list[str]] = {}
-        self._listeners: set[asyncio.Task[None]] = set()
+        self._listeners: dict[asyncio.Task[None], str] = {}
+        """What listens, and to which server."""
         self._events: dict[GroupEvent, None] = {}
         self._news = asyncio.Event()
+        self._room = asyncio.Event()
         self._entered = False
         self._over = False
 
@@ -98,6 +101,7 @@ class GroupListening:
             await self._news.wait()
         event = next(iter(self._events))
         del self._events[event]
+        self._room.set()
         return event
 
     async def join(self, name: str, client: Client) -> None:
@@ -107,7 +111,7 @@ class GroupListening:
             return
         agreed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         listener = asyncio.create_task(self._listen(name, client, uris, agreed))
-        self._listeners.add(listener)
+        self._listeners[listener] = name
         listener.add_done_callback(self._ended)
         await asyncio.wait([agreed, listener], return_when=asyncio.FIRST_COMPLETED)
 
@@ -116,22 +120,38 @@ class GroupListening:
             async with client.listen(**self._lists, uris=uris, timeout=self._timeout) as events:
                 agreed.set_result(None)
                 async for event in events:
-                    self._events[GroupEvent(name, event)] = None
-                    self._news.set()
+                    await self._put(GroupEvent(name, event))
         except ModelwireError as error:
             self._members.failed(name, "listening", error)
 
-    def _ended(self, listener: asyncio.Task[None]) -> None:
-        self._listeners.discard(listener)
+    async def _put(self, event: GroupEvent) -> None:
+        """Have an event handed out, once. What a slow reader has not taken waits with the server's own listening."""
+        while len(self._events) >= MAX_EVENTS and event not in self._events:
+            self._room.clear()
+            await self._room.wait()
+        self._events[event] = None
         self._news.set()
+
+    def _ended(self, listener: asyncio.Task[None]) -> None:
+        self._listeners.pop(listener, None)
+        self._news.set()
+        if not listener.cancelled() and listener.exception() is not None:
+            _log.error("listening to a server failed", exc_info=listener.exception())
+
+    async def leave(self, name: str) -> None:
+        """Listen to a server no more."""
+        await _stop([listener for listener, server in self._listeners.items() if server == name])
 
     async def aclose(self) -> None:
         """Stop listening; the servers are told. May be called twice, and never fails."""
         self._over = True
         self._news.set()
         self._open_blocks.discard(self)
-        listeners = list(self._listeners)
-        for listener in listeners:
-            listener.cancel()
-        if listeners:
-            await asyncio.wait(listeners)
+        await _stop(list(self._listeners))
+
+
+async def _stop(listeners: list[asyncio.Task[None]]) -> None:
+    for listener in listeners:
+        listener.cancel()
+    if listeners:
+        await asyncio.wait(listeners)

@@ -70,6 +70,10 @@ class Hearing:
             _guarded(notification.method, lambda listening=listening: listening.hear(notification.method, params))
         if notification.method == "notifications/elicitation/complete" and self.on_complete is not None:
             _guarded(notification.method, lambda: self._hear_complete(params))
+        if connection.callbacks.full:
+            if self._on_log is not None or self._on_notification is not None:
+                connection.overheard(notification.method)
+            return
         if notification.method == "notifications/message" and self._on_log is not None:
             _guarded(notification.method, lambda: self._hear_log(connection, params))
         if self._on_notification is not None:
@@ -102,7 +106,7 @@ class Hearing:
     def _hear_log(self, connection: Connection, params: Raw) -> None:
         message = wire.decode(params, t.LoggingMessageNotificationParams)
         if self._on_log is not None:
-            _tell(connection, self._on_log(message))
+            _tell(connection, self._on_log(message), len(params))
 
     def _hear_complete(self, params: Raw) -> None:
         complete = wire.decode(params, t.ElicitationCompleteNotificationParams)
@@ -114,12 +118,12 @@ class Hearing:
         if not isinstance(found, dict):
             raise wire.WireError("params must be an object")
         if self._on_notification is not None:
-            _tell(connection, self._on_notification(method, cast("dict[str, Any]", found)))
+            _tell(connection, self._on_notification(method, cast("dict[str, Any]", found)), len(params))
 
 
-def _tell(connection: Connection, told: Any) -> None:
+def _tell(connection: Connection, told: Any, size: int = 0) -> None:
     if inspect.isawaitable(told):
-        connection.follow(told)
+        connection.follow(told, size)
 
 
 def _guarded(method: str, hand_on: Callable[[], None]) -> None:

@@ -61,6 +61,8 @@ class Members:
         self._make = make or _client
         self._strict = strict
         self._on_failure = on_failure
+        self._coming: dict[str, Member] = {}
+        """Those that are being added."""
         self._failures: dict[tuple[str, str], ModelwireError] = {}
         self._telling: set[asyncio.Future[Any]] = set()
         self._opening = asyncio.Lock()
@@ -176,16 +178,15 @@ class Members:
     async def _open(self, member: Member, timeout: float | None = DEFAULT) -> None:
         if member.client is None:
             member.client = self._make(member.name, member.target)
-        if not member.client.connected:
-            member.ours = True
-            await member.client.connect(timeout=timeout)
+        member.ours = member.ours or not member.client.connected
+        await member.client.connect(timeout=timeout)  # returns at once when it is open, unless that is elsewhere
         member.opened = True
         self._works(member.name, OPENING)
 
     async def close(self) -> None:
         """Close every server that the group has opened."""
         self.running = False
-        members = list(self._members.values())
+        members = [*self._members.values(), *self._coming.values()]
         outcomes = await asyncio.gather(*(self._close(member) for member in members), return_exceptions=True)
         for member, outcome in zip(members, outcomes):
             if isinstance(outcome, Exception):
@@ -204,16 +205,20 @@ class Members:
             ConfigError: There is one of that name; or the target makes no sense.
             LocalError: It could not be opened, and was not added.
         """
-        async with self._opening:
-            if name in self._members:
-                raise ConfigError(f"there is a server {name!r} in the group already; remove it first")
-            member = Member(name, target)
+        if name in self._members or name in self._coming:
+            raise ConfigError(f"there is a server {name!r} in the group already; remove it first")
+        member = self._coming[name] = Member(name, target)
+        try:
             if self.running:
                 await self._open(member)
                 if not self.running:
-                    await self._close(member)
                     raise ConnectionLost(f"the group was closed while the server {name!r} was being added")
             self._members[name] = member
+        except BaseException:
+            await self._close(member)
+            raise
+        finally:
+            del self._coming[name]
 
     async def remove(self, name: str) -> None:
         """Remove a server, and close it if the group opened it.

@@ -46,7 +46,6 @@ class Target:
         stderr: Where a command's stderr goes besides being kept: a file object, a callable that takes lines, or None.
         max_message: The longest message that is accepted, in bytes.
         heartbeat: Seconds of silence after which a server behind a socket is asked for a sign of life.
-        observers: Told of stderr and exit.
 
     Raises:
         ConfigError: The target is none of these.
@@ -61,7 +60,6 @@ class Target:
         cwd: str | os.PathLike[str] | None,
         stderr: StderrTarget | None,
         max_message: int,
-        observers: Sequence[Observer],
         heartbeat: float | None = None,
     ) -> None:
         entry = configs.find(target)
@@ -75,7 +73,6 @@ class Target:
         self._cwd = None if cwd is None else os.fspath(cwd)
         self._stderr = stderr
         self._max_message = max_message
-        self._observers = observers
         self._opened = False
         self._serving: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
@@ -116,8 +113,11 @@ class Target:
         """Whether the server lives without us, so that it may be there again a moment after it was gone."""
         return self._address is not None or _opens(self._target)
 
-    async def open(self) -> MessageStream:
+    async def open(self, observers: Sequence[Observer] = ()) -> MessageStream:
         """Open a stream.
+
+        Args:
+            observers: Told of a process's stderr and exit.
 
         Raises:
             ConnectionFailed: That did not work; the message says why.
@@ -131,7 +131,7 @@ class Target:
                 pass_env=self._pass_env,
                 cwd=self._cwd,
                 max_message=self._max_message,
-                observers=self._observers,
+                observers=observers,
                 forward_stderr=self._stderr,
             )
         if self._address is not None:
@@ -161,16 +161,12 @@ class Target:
         except (Exception, SystemExit) as error:  # a SystemExit that leaves a task would end the whole loop
             self._failure = error
 
-    async def failed_to_serve(self) -> ConnectionFailed | None:
-        """Return why a server in this process has ended, where that was a failure of its own such as its lifespan's."""
+    async def failure(self) -> tuple[str, BaseException] | None:
+        """Return why a server in this process has ended, in words and as it was, where it has failed."""
         if self._serving is not None:
             await asyncio.wait([self._serving], timeout=FAILING_SECONDS)
         why = self._failure
-        if why is None:
-            return None
-        failed = ConnectionFailed(f"{self} closed the connection, because it failed: {type(why).__name__}: {why}")
-        failed.__cause__ = why
-        return failed
+        return why and (f"{self} closed the connection, because it failed: {type(why).__name__}: {why}", why)
 
     async def closed(self) -> None:
         """Wait for what `open` started in this process."""

@@ -12,7 +12,7 @@ import inspect
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,6 +30,8 @@ from modelwire.errors import (
 from modelwire.log import log as _log
 from modelwire.protocol import jsonrpc, wire
 from modelwire.protocol.jsonrpc import Batch, ErrorResponse, IdKey, InvalidFrame, Notification, Request, Response
+from modelwire.rpc.batch import BatchCall
+from modelwire.rpc.bounds import LARGE, MAX_OPEN, Callbacks, OpenBytes
 from modelwire.rpc.call import Call
 from modelwire.rpc.callbacks import guarded
 from modelwire.rpc.observer import Observer, tell
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
 
 MAX_REQUESTS = 4096
 """How many requests of one connection may be open at once; above it a request is refused, and the rest go on."""
+
+
+NAME = 100
+"""Characters of a notification's name that are kept."""
 
 
 class _Cancelled(Struct):
@@ -57,29 +63,6 @@ class _Progress(Struct):
 
 _decode_cancelled = msgspec.json.Decoder(_Cancelled).decode
 _decode_progress = msgspec.json.Decoder(_Progress).decode
-
-
-class BatchCall:
-    """A batch whose answers go back as one array, in no particular order, once the last is there."""
-
-    __slots__ = ("calls", "frames")
-
-    def __init__(self) -> None:
-        self.frames: list[bytes] = []
-        self.calls: list[Call] = []
-
-    def add(self, answer: bytes | Call | None) -> None:
-        """Take what an item of the batch came to."""
-        if type(answer) is bytes:
-            self.frames.append(answer)
-        elif type(answer) is Call:
-            answer.deliver = self.frames.append
-            self.calls.append(answer)
-
-    @property
-    def frame(self) -> bytes | None:
-        """The array of what was answered; None when nothing was."""
-        return jsonrpc.encode_batch(self.frames) if self.frames else None
 
 
 class Connection:
@@ -118,7 +101,9 @@ class Connection:
         self.answers_requests = True
         """Whether the peer may send requests at all: "The server MUST NOT write JSON-RPC requests" in 2026-07-28."""
         self.ended: Exception | None = None
-        """Why nothing more will come, once that is so."""
+        """Why nothing more will come, and nothing can be sent, once that is so."""
+        self.deaf: Exception | None = None
+        """Why nothing more will come although frames can still be sent, once that is so."""
         self.heard: deque[str] = deque(maxlen=64)
         self.heard_count = 0
         self.dropped_count = 0
@@ -140,7 +125,10 @@ class Connection:
         self._stopped = 0.0
         """How many keep the deadlines from passing, and since when."""
         self._complained: set[str] = set()
-        self._callbacks: set[asyncio.Future[Any]] = set()
+        self.callbacks = Callbacks()
+        """What still runs of what the user wants to be told."""
+        self.follow = self.callbacks.follow
+        self._large = OpenBytes()
 
     # ------------------------------------------------------------------ out
 
@@ -152,6 +140,13 @@ class Connection:
         """Send a notification that belongs to no request."""
         if self.ended is None:
             self.post(jsonrpc.encode_notification(method, params))
+
+    async def room(self) -> None:
+        """Wait until the connection is not crowded, or has ended."""
+        if self.crowded():
+            room: asyncio.Future[None] = self.loop.create_future()
+            self.when_room(lambda: None if room.done() else room.set_result(None))
+            await room
 
     async def request(
         self,
@@ -210,8 +205,9 @@ class Connection:
         Raises:
             ConnectionLost: The connection had ended before; nothing was sent.
         """
-        if self.ended is not None:
-            raise lost(self.ended, f"{method} was not sent")
+        why = self.ended or self.deaf
+        if why is not None:
+            raise lost(why, f"{method} was not sent")
         answer: asyncio.Future[Raw] = self.loop.create_future()
         entry = self.pending.add(
             method,
@@ -315,15 +311,28 @@ class Connection:
     def take(self, message: jsonrpc.Message | Batch, frame: bytes) -> bytes | Call | BatchCall | None:
         """Do as `receive` does with a frame that was decoded already, and that no observer is told of."""
         if type(message) is Request:
-            return self._request(message)
+            return self._request(message) if len(frame) <= LARGE else self._large_frame(message, frame)
         if type(message) is Batch:
-            return self._batch(message, frame)
+            return self._batch(message, frame) if len(frame) <= LARGE else self._large_frame(message, frame)
         self._unanswered(message)
         return None
 
+    def _large_frame(self, message: Any, frame: bytes) -> bytes | Call | BatchCall | None:
+        """Take in a large request, or batch, unless too many bytes of such are open."""
+        if self._large.full:
+            reason = f"{MAX_OPEN >> 20} MiB of requests are open on this connection; wait for answers"
+            self.complain("a frame was refused: %s", reason)
+            return self._refusal(message.id if type(message) is Request else None, 429, reason)
+        answer = self._request(message) if type(message) is Request else self._batch(message, frame)
+        if type(answer) is Call:
+            self._large.hold([answer], len(frame))
+        elif type(answer) is BatchCall:
+            self._large.hold(answer.calls, len(frame))
+        return answer
+
     def _request(self, request: Request) -> bytes | Call | None:
         if not self.answers_requests:
-            self._complain("the server sent the request %s, which its revision forbids; it was ignored", request.method)
+            self.complain("the server sent the request %s, which its revision forbids; it was ignored", request.method)
             return None
         if request.key in self.calls:
             # "The request ID MUST NOT match the ID of any other request the sender has issued and not yet received a
@@ -355,7 +364,7 @@ class Connection:
                 entry.settle(peer_error(message.code, message.message, message.data))
 
     def _notification(self, message: Notification) -> None:
-        self.heard.append(message.method)
+        self.heard.append(message.method[:NAME])
         self.heard_count += 1
         if message.method == "notifications/cancelled":
             self._cancelled(message)
@@ -379,41 +388,22 @@ class Connection:
         try:
             params = _decode_progress(message.params if message.params is not UNSET else b"{}")
         except msgspec.MsgspecError:
-            self._complain("a malformed notifications/progress was dropped")
+            self.complain("a malformed notifications/progress was dropped")
             return
         entry = self.pending.progressed(params.progressToken, params.progress, params.total, self.loop.time())
         if entry is None or entry.on_progress is None:
+            return
+        if self.callbacks.full:
+            self.overheard("notifications/progress")
             return
         # The deadline has moved away, if at all; the timer finds that out when it comes.
         tell_progress = entry.on_progress
         told = guarded("on_progress", lambda: tell_progress(params.progress, params.total, params.message))
         if inspect.isawaitable(told):
-            task = self.follow(told)
+            task = self.follow(told, 0 if message.params is UNSET else len(message.params))
             entry.telling = entry.telling or set()
             entry.telling.add(task)
             task.add_done_callback(entry.telling.discard)
-
-    def follow(self, told: Any) -> asyncio.Future[Any]:
-        """Run a callback that turned out to be async; its failure is logged."""
-        task = asyncio.ensure_future(told)
-        self._callbacks.add(task)
-        task.add_done_callback(self._followed)
-        return task
-
-    async def settle_callbacks(self, seconds: float, spared: Collection[asyncio.Future[Any] | None] = ()) -> None:
-        """Wait for async callbacks that still run; cancel those that take longer.
-
-        Args:
-            seconds: How long to wait.
-            spared: Which to leave alone: those that wait for this.
-        """
-        running = self._callbacks.difference(spared)
-        if running:
-            _, late = await asyncio.wait(running, timeout=seconds)
-            for task in late:
-                task.cancel()
-            if late:
-                await asyncio.wait(late, timeout=seconds)
 
     async def settle_cancelled(self, seconds: float) -> None:
         """Wait until the handlers of cancelled requests have ended: they may have to clean up.
@@ -424,27 +414,26 @@ class Connection:
         if self.leaving:
             await asyncio.wait(self.leaving, timeout=seconds)
 
-    def _followed(self, task: asyncio.Future[Any]) -> None:
-        self._callbacks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("a callback failed", exc_info=task.exception())
-
     def _to_nobody(self, key: IdKey | None) -> None:
         if self.pending.was_ours(key):
             _log.debug("a late answer to request %s was ignored", key)
         else:
-            self._complain("an answer to request %r was dropped: no such request was sent", key)
+            self.complain("an answer to request %r was dropped: no such request was sent", key)
 
     def _error_to_nobody(self, error: ErrorResponse) -> None:
         if error.key is not None:
             self._to_nobody(error.key)
             return
-        self._complain("the peer reports an error that belongs to no request: %s (%d)", error.message, error.code)
+        self.complain("the peer reports an error that belongs to no request: %s (%d)", error.message, error.code)
         self.dispatcher.stray_error(self, error)
 
     # ------------------------------------------------------------------ what breaks the rules
 
-    def _complain(self, text: str, *details: Any) -> None:
+    def overheard(self, method: str) -> None:
+        """Complain of a notification that no callback is told of, because too many of them still run."""
+        self.complain("a %s was not handed on: too many callbacks for earlier notifications still run", method)
+
+    def complain(self, text: str, *details: Any) -> None:
         """Warn of what the peer does wrong, once for each kind: a peer that floods us must not flood the log."""
         first = text not in self._complained
         self._complained.add(text)
@@ -453,7 +442,7 @@ class Connection:
 
     def oversized(self, error: FrameTooLarge) -> bytes | None:
         """Take note of a frame that was too long to be read; return the frame that answers it, if any."""
-        self._complain("a frame was dropped: %s", error)
+        self.complain("a frame was dropped: %s", error)
         head = error.frame or b""
         invalid = InvalidFrame(INVALID_REQUEST, str(error), **jsonrpc.peek(head))
         entry = None if invalid.answerable else self.pending.take(invalid.key)
@@ -472,7 +461,7 @@ class Connection:
         if entry is not None:
             return None
         shown = frame[:200].decode("utf-8", "replace")
-        self._complain("a frame was dropped: %s: %s", invalid.reason, shown)
+        self.complain("a frame was dropped: %s: %s", invalid.reason, shown)
         self.dropped_count += 1
         self._dropped = f"{shown!r} ({invalid.reason})"
         return None
@@ -563,6 +552,12 @@ class Connection:
         """Have whoever drives the connection end it, in order."""
         if self.on_stop is not None:
             self.on_stop()
+
+    def hears_no_more(self, why: Exception) -> None:
+        """Note that the peer has closed its side: what waits for an answer of its fails, what it asked is answered."""
+        self.deaf = why
+        for entry in self.pending.take_all():
+            entry.settle(lost(why, f"the connection ended before {entry.method} was answered"))
 
     def end(self, why: Exception) -> None:
         """Note that nothing more will come: what waits fails, what is being answered is cancelled."""

@@ -16,7 +16,16 @@ Direction = Literal["in", "out"]
 
 
 class Observer:
-    """Base class of everything that watches a connection. Override what you need."""
+    """Base class of everything that watches connections. Override what you need."""
+
+    def connection(self, number: int, peer: str) -> Observer:
+        """A connection begins; return who watches it. By default this one does, and cannot tell connections apart.
+
+        Args:
+            number: Counts the connections of the client, or of the server, from 1.
+            peer: Who is at the other end, for people.
+        """
+        return self
 
     def frame(self, direction: Direction, frame: bytes) -> None:
         """One JSON-RPC message crossed the connection, before it is handled or just before it is sent."""
@@ -26,6 +35,15 @@ class Observer:
 
     def exited(self, exit_code: int) -> None:
         """The child process ended."""
+
+
+def watchers(observers: Sequence[Observer], number: int, peer: str) -> list[Observer]:
+    """Return who watches a connection that begins; see `Observer.connection`."""
+    found: list[Observer] = []
+    for observer in observers:
+        own = guarded(f"the observer {type(observer).__name__}", lambda: observer.connection(number, peer))  # noqa: B023
+        found.append(own or observer)
+    return found
 
 
 def tell(observers: Sequence[Observer], what: Callable[[Observer], None]) -> None:

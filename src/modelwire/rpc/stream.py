@@ -6,15 +6,18 @@ This is the only place where tasks of requests start. It knows nothing of what t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from modelwire.errors import ConnectionLost, FrameTooLarge
 from modelwire.log import log as _log
 from modelwire.protocol import jsonrpc
+from modelwire.rpc.batch import BatchCall, too_much
 from modelwire.rpc.call import Call
-from modelwire.rpc.connection import BatchCall, Connection
+from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Dispatcher
+from modelwire.rpc.early import Early
 from modelwire.rpc.message_stream import EagerStream, KnowsUnwritten, MessageStream
 from modelwire.rpc.observer import Observer
 from modelwire.rules.pending import Outgoing
@@ -27,7 +30,9 @@ CLEAN_UP = 1.0
 PEEK = 256
 """How many bytes of a frame of ours have its id in them."""
 READ_PAUSE = 1 << 26
-"""Bytes waiting to be sent above which nothing more is read: what waits is then bounded by the open requests."""
+"""Bytes waiting to be sent above which nothing more is read, and nothing more begins that was read already."""
+SEND_LIMIT = 1 << 28
+"""Bytes waiting to be sent above which answers give way to errors, and notifications to nothing."""
 
 
 class Link:
@@ -60,6 +65,8 @@ class Link:
         self._answer_now = dispatcher.answer_now
         self._soon: list[Call] | None = None
         """What never waits, and is answered when this turn of the loop is over."""
+        self._held: list[Call] = []
+        """What was read already, and begins when there is room."""
         self.backlog = 0
         """Bytes that wait for the stream to take them."""
         self.stopping = False
@@ -76,27 +83,47 @@ class Link:
 
     # ------------------------------------------------------------------ reading
 
-    async def run(self) -> None:
+    async def run(self, early: Early | None = None) -> None:
         """Read and serve until the peer closes or `stopping` is set; requests may still be open then.
+
+        Args:
+            early: What has been read already.
 
         Raises:
             ConnectionLost: The stream broke.
         """
         stream = self.stream
+        if early is not None:
+            await self._run_early(early)
+            if early.over:
+                return
         ready = stream.receive_nowait if isinstance(stream, EagerStream) else _nothing_ready
         while not self.stopping:
             try:
                 frame = ready() or await stream.receive()
             except FrameTooLarge as error:
-                refusal = self.connection.oversized(error)
-                if refusal is not None:
-                    self.connection.post(refusal)
+                self._take_oversized(error)
                 continue
             if frame is None:
                 return
             self._take(frame)
             if self.backlog > READ_PAUSE:
                 await self._drained(READ_PAUSE)
+
+    async def _run_early(self, early: Early) -> None:
+        async with contextlib.aclosing(early.frames()) as frames:
+            async for frame in frames:
+                if isinstance(frame, FrameTooLarge):
+                    self._take_oversized(frame)
+                else:
+                    self._take(frame)
+                if self.stopping:
+                    return
+
+    def _take_oversized(self, error: FrameTooLarge) -> None:
+        refusal = self.connection.oversized(error)
+        if refusal is not None:
+            self.connection.post(refusal)
 
     def _take(self, frame: bytes) -> None:
         answer = self.connection.receive(frame)
@@ -130,9 +157,22 @@ class Link:
     def _answer_soon(self, calls: list[Call]) -> None:
         if self._soon is calls:
             self._soon = None
-        for call in calls:
+        for at, call in enumerate(calls):
+            if self.backlog > READ_PAUSE:
+                self._hold(calls[at:])
+                return
             if call.open and call.now is not None:
                 self._answer_now(call, call.now)
+
+    def _hold(self, calls: list[Call]) -> None:
+        """Answer calls when there is room; until then their answers would only fill the memory."""
+        if not self._held:
+            self._when_room(self._answer_held)
+        self._held += calls
+
+    def _answer_held(self) -> None:
+        calls, self._held = self._held, []
+        self._answer_soon(calls)
 
     async def _answer_batch(self, batch: BatchCall) -> None:
         """Send the array once each call is answered or cancelled; a handler that will not stop holds up nobody."""
@@ -157,12 +197,26 @@ class Link:
             return
         if self._send_nowait is not None and not self._out and self._send_nowait(frame):
             return
+        if self.backlog > SEND_LIMIT:
+            frame = self._instead(frame)
+            if not frame:
+                return
         self._out.append(frame)
         self.backlog += len(frame)
         if self._writer is None:
             self._writer = asyncio.create_task(self._write())
         elif self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
+
+    def _instead(self, frame: bytes) -> bytes:
+        """Return what is sent of a frame although the peer reads too slowly; nothing of it is an empty frame."""
+        error = too_much(frame)
+        if error is None and frame[:1] != b"[" and not jsonrpc.peek(frame):  # no batch, and no request of ours
+            self.connection.complain("a notification was dropped: the peer does not read what it is sent")
+            return b""
+        if error is not None:
+            self.connection.complain("an answer was replaced by an error: the peer does not read what it is sent")
+        return error or frame
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
@@ -225,6 +279,9 @@ class Link:
         Requests that last (`Call.lasting`) are not waited for; end them before.
         """
         await asyncio.sleep(0)  # what never waits is answered meanwhile
+        if self._held:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._nothing_held(), grace)
         open_tasks = [
             call.task for call in self.connection.calls.values() if call.task is not None and not call.lasting
         ]
@@ -239,6 +296,11 @@ class Link:
         except TimeoutError:
             _log.warning("%d bytes could not be sent before the connection closed", self.backlog)
 
+    async def _nothing_held(self) -> None:
+        while self._held and self.connection.ended is None:
+            await self._drained(HIGH_WATER)
+            await asyncio.sleep(0)
+
     async def aclose(self, why: Exception | None = None) -> None:
         """End the connection and close the stream. May be called twice and from any task."""
         if self._closed is None:
@@ -250,6 +312,7 @@ class Link:
         if self._writer is not None:
             self._writer.cancel()
             await asyncio.wait([self._writer])
+        self._has_room()  # nobody waits for it any more
         await self.stream.aclose()
 
 

@@ -363,9 +363,15 @@ class Features:
         takes = positional_count(function, 2)
         threads = threads_for(function, pool)
         if name.startswith("notifications/"):
-            self._notices[name] = lambda connection, note: connection.follow(
-                _notify(connection, note, lambda *given: run_sync(lambda: function(*given[:takes]), threads))
-            )
+
+            def take_in(connection: Connection, note: Notification) -> None:
+                if connection.callbacks.full:
+                    connection.overheard(name)
+                    return
+                told = _notify(connection, note, lambda *given: run_sync(lambda: function(*given[:takes]), threads))
+                connection.follow(told, 0 if note.params is UNSET else len(note.params))
+
+            self._notices[name] = take_in
             return
         if name in ("initialize", "server/discover"):
             raise ConfigError(f"{name} opens the conversation and cannot be replaced")

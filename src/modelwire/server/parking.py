@@ -178,7 +178,7 @@ class Lot:
             raise _refused("it was sealed for something else") from None
         if journal.binding != self._binding(call):
             raise _refused("it belongs to another request, or to somebody else")
-        if journal.expires < time.time():
+        if journal.expires <= time.time():
             raise _refused("it has expired")
         return journal
 

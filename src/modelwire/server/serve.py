@@ -7,16 +7,20 @@ business; what is served is not decided here either.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, cast
 
 from modelwire.errors import ConnectionLost
 from modelwire.log import log as _log
+from modelwire.rpc.batch import BatchCall
 from modelwire.rpc.call import Call
-from modelwire.rpc.connection import BatchCall, Connection
+from modelwire.rpc.connection import Connection
+from modelwire.rpc.early import Early
 from modelwire.rpc.heartbeat import Watched, keep_watch
 from modelwire.rpc.message_stream import MessageStream
+from modelwire.rpc.observer import Observer, watchers
 from modelwire.rpc.stream import CLEAN_UP, Link
 from modelwire.rules.session import Session
 from modelwire.server.lifespan import Running
@@ -26,8 +30,10 @@ if TYPE_CHECKING:
 
 DRAIN = 5.0
 """Seconds that accepted requests may take to finish once the client has closed its side."""
+START = 30.0
+"""Seconds that a lifespan may take to start once the client has closed its side, if it has asked something before."""
 STOP = 0.25
-"""The same when the serving is cancelled, as a signal does."""
+"""The same when the serving is cancelled, as a signal does; and for a lifespan's start when nothing was asked."""
 
 
 async def serve_stream(server: Server, stream: MessageStream, started: asyncio.Future[None]) -> None:
@@ -42,14 +48,31 @@ async def serve_stream(server: Server, stream: MessageStream, started: asyncio.F
         BaseException: What the server's lifespan has failed with.
     """
     closing = stream.aclose
+    loop = asyncio.get_running_loop()
+    starting = asyncio.timeout(None)
+
+    def gone(asked: bool) -> None:
+        starting.reschedule(loop.time() + (START if asked else STOP))
+
+    early = Early(stream, gone)
     try:
-        async with server.features.lifespan.held() as running:
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                async with starting:
+                    running = await stack.enter_async_context(server.features.lifespan.held())
+            except TimeoutError:
+                if not starting.expired():
+                    raise
+                _log.info("the client left before the server had started")
+                return
+            early.enough()
             link = _attached(server, stream, running)
             closing = link.aclose
             if not started.done():
                 started.set_result(None)
-            await _serve_link(server, link, running)
+            await _serve_link(server, link, running, early=early)
     finally:
+        await early.aclose()
         # Only now, so that what the end of a lifespan prints does not go onto the wire.
         await closing()
 
@@ -74,13 +97,19 @@ async def serve_connection(
 
 
 def _attached(server: Server, stream: MessageStream, running: Running, principal: str | None = None) -> Link:
-    link = Link(stream, server.dispatcher, session=Session(principal), observers=server.observers)
+    link = Link(stream, server.dispatcher, session=Session(principal), observers=_watchers(server, stream))
     server.features.attach(link.connection, server.announce_lists, running)
     return link
 
 
-async def _serve_link(server: Server, link: Link, running: Running, heartbeat: float | None = None) -> None:
-    reading = asyncio.create_task(link.run())
+def _watchers(server: Server, stream: MessageStream | None) -> list[Observer]:
+    return watchers(server.observers, next(server.numbers), getattr(stream, "name", "the client"))
+
+
+async def _serve_link(
+    server: Server, link: Link, running: Running, heartbeat: float | None = None, early: Early | None = None
+) -> None:
+    reading = asyncio.create_task(link.run(early))
     watching = None if heartbeat is None else asyncio.create_task(_watch(link, heartbeat))
 
     def stop() -> None:
@@ -93,6 +122,7 @@ async def _serve_link(server: Server, link: Link, running: Running, heartbeat: f
         await asyncio.wait([reading, running.over], return_when=asyncio.FIRST_COMPLETED)
         if reading.done():
             _say_why(reading)
+            link.connection.hears_no_more(ConnectionLost("the client has closed its side"))
         else:
             grace = STOP
     except asyncio.CancelledError:
@@ -195,7 +225,9 @@ class ServerSession:
                     await self._server.features.lifespan.leave(running)
                     raise ConnectionLost("the session was closed while the server started")
                 self._running = running
-                self._connection = Connection(self._server.dispatcher, self._hand_on, observers=self._server.observers)
+                self._connection = Connection(
+                    self._server.dispatcher, self._hand_on, observers=_watchers(self._server, None)
+                )
                 self._server.features.attach(self._connection, self._server.announce_lists, running)
                 running.over.add_done_callback(self._lost)
             return self._connection

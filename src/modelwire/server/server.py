@@ -6,6 +6,7 @@ stream itself: `modelwire.server.endpoints` does.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -122,6 +123,8 @@ class Server(Registration):
             website_url=website_url,
         )
         self.observers = list(observers)
+        self.numbers = itertools.count(1)
+        """The number of the next connection, for observers."""
         self.announce_lists = announce_lists
         self.max_message = max_message
         identity = wire.encode(self.info, LATEST)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from modelwire.errors import INVALID_PARAMS, CapabilityRequired, PeerError, RpcError, ToolError
+from modelwire.errors import INVALID_PARAMS, CapabilityRequired, ConnectionLost, PeerError, RpcError, ToolError
 from modelwire.log import log as _log
 from modelwire.protocol import structured, wire
 from modelwire.protocol.revisions import LATEST
@@ -138,6 +138,8 @@ class ToolEntry:
             raise error
         if isinstance(error, KeyboardInterrupt) and not call.connection.dispatcher.contains_interrupts:
             raise error
+        if isinstance(error, ConnectionLost) and call.connection.deaf is not None:
+            return failure(ToolError(str(error)))  # what it asked a client that has left; no fault of the tool's
         return self._crashed("failed", error)
 
     def _crashed(self, how: str, error: BaseException) -> CallToolResult:

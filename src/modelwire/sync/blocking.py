@@ -42,7 +42,11 @@ class Blocking:
     def connect(self, *, timeout: float | None = DEFAULT) -> Self:
         """Open it; at the end of the process it is closed if nobody has done it before."""
         self._loop.open.add(self._inner)
-        self._run("connect", timeout=timeout)
+        try:
+            self._run("connect", timeout=timeout)
+        finally:
+            if not self._inner.connected:
+                self._loop.open.discard(self._inner)
         return self
 
     def close(self) -> None:

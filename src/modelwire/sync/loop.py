@@ -32,7 +32,11 @@ class Closable(Protocol):
 
 
 class LoopThread:
-    """An event loop in a daemon thread. Made by `shared`, once per process."""
+    """An event loop in a daemon thread. Made by `shared`, once per process.
+
+    Raises:
+        OSError: No event loop can be made, as when no file descriptors are left.
+    """
 
     def __init__(self) -> None:
         self.open: set[Closable] = set()
@@ -41,14 +45,27 @@ class LoopThread:
         """Whether this is a copy in a forked child, where the thread is not."""
         self._ended = False
         self._started = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="modelwire.sync", daemon=True)
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._live, name="modelwire.sync", daemon=True)
         self._thread.start()
         self._started.wait()
+        if self._failure is not None:
+            raise self._failure
 
     @property
     def gone(self) -> bool:
         """Whether nothing can be run any more."""
         return self.forked or self._ended
+
+    def _live(self) -> None:
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._serve())
+        except BaseException as error:
+            if self._started.is_set():
+                raise
+            self._failure = error
+            self._started.set()
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
+from modelwire.log import log as _log
 from modelwire.server.server import Server
 from modelwire.transports.memory import memory_pair
 
@@ -17,7 +20,14 @@ class Served:
 
     def __init__(self, server: Server) -> None:
         self._stream, theirs = memory_pair()
-        self._serving = asyncio.get_running_loop().create_task(server.serve(theirs))
+        self._name = server.name
+        self._serving = asyncio.get_running_loop().create_task(self._serve(server.serve(theirs)))
+
+    async def _serve(self, serving: Coroutine[Any, Any, None]) -> None:
+        try:
+            await serving
+        except (Exception, SystemExit):  # a SystemExit that leaves a task would end the whole loop
+            _log.exception("the server %r failed", self._name)
 
     async def receive(self) -> bytes | None:
         """Return the server's next frame; see `MessageStream`."""

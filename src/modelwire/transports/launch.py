@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelwire.errors import ConfigError, ConnectionFailed
+from modelwire.transports import orphans
 
 INHERITED = (
     "HOME",
@@ -79,7 +80,7 @@ def _check_variable(name: object, value: object) -> None:
 
 
 def launch(command: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str], cwd: str | None) -> Launched:
-    """Start a child with pipes for its standard streams.
+    """Start a child with pipes for its standard streams. It is watched over until `orphans.release` is called.
 
     Args:
         command: The program, looked up in the PATH of ``env`` unless it contains a slash, and its arguments.
@@ -102,7 +103,9 @@ def launch(command: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str],
             os.set_blocking(own, False)
             ours.append(own)
             theirs.append(other)
-        popen = _start(argv, theirs, env, cwd)
+        with orphans.expecting(theirs[0]) as guard:
+            popen = _start(argv, theirs, env, cwd)
+            guard(popen.pid)
         on_failure.pop_all()
     return Launched(popen, *ours)
 

@@ -2,47 +2,123 @@
 
 A parent that ends in order ends its children itself. One that gets SIGKILL, or crashes, cannot; a child that does not
 heed the end of its stdin would then live on. So a small ``/bin/sh`` holds the other end of a pipe, is told of every
-process group that begins and ends, and wakes when the pipe closes, however this process came to its end. What is left
-then gets the time of an ordinary close, SIGTERM, the same time again, and SIGKILL.
+process group that is to begin, begins and ends, and wakes when the pipe closes, however this process came to its end.
+What is left then gets the time of an ordinary close, SIGTERM, the same time again, and SIGKILL.
 
 There is one shell for all children of this process, and none while there are no children. (Linux could tell a child
 itself of its parent's end, with ``PR_SET_PDEATHSIG``; but that goes by the thread that started the child, wants code
-between fork and exec, and knows no grandchildren.) A process that moved to a session of its own is not found.
+between fork and exec, and knows no grandchildren.)
+
+A number names a group only while the group lasts, and may be a stranger's later. So the shell is told when the group's
+leader began, and signals no group whose leader began at another time. With Linux's ``/proc`` it also finds what the
+children have started in groups and sessions of their own, while their parents live, and a child whose start it was not
+told of any more. Elsewhere it has only ``ps``, or nothing, and ends the groups that it was told of.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import threading
+from collections.abc import Callable, Generator
 
 from modelwire.log import log as _log
 from modelwire.transports import forks
 
 _SHELL = "/bin/sh"
+_PROC = "/proc"
 _POLLS = 15
 """How often, each tenth of a second, it is looked who is left, before SIGTERM and again before SIGKILL."""
+_UNKNOWN = "-"
 
-# A group that was seen to be empty is forgotten at once, since its number may be given out again.
+# The lines that it reads: "? PIPE", a child is to begin whose stdin is that pipe; "+ PIPE GROUP BEGAN", it has;
+# "! PIPE", it could not; "- GROUP", it has ended. A group is kept as GROUP=BEGAN. `look` finds out about a process;
+# a name may hold anything, line ends included, and ends at the last parenthesis.
 _SCRIPT = f"""
 trap '' HUP INT QUIT TERM TSTP TTIN TTOU PIPE USR1 USR2
-groups=' '
-while read -r what group; do
-  case $what in
-    +) groups="$groups$group " ;;
-    -) groups="${{groups%%" $group "*}} ${{groups#*" $group "}}" ;;
+proc=$1 groups=' ' pipes=' '
+look() {{
+  began= leader=$1 status=
+  if [ -r "$proc/self/stat" ]; then
+    {{ while read -r part; do status="$status$part "; done < "$proc/$1/stat"; }} 2>/dev/null
+    set -f
+    set -- ${{status##*") "}}
+    set +f
+    parent=$2 group=$3 began=${{20}}
+  else
+    began=$(ps -o lstart= -p "$1" 2>/dev/null)
+    set -- $began
+    began=$1$2$3$4$5
+  fi
+}}
+add() {{
+  look "$1"
+  groups="$groups$1=${{2:-${{began:-{_UNKNOWN}}}}} "
+}}
+drop() {{
+  case $groups in *" $1="*)
+    rest=${{groups#*" $1="}}
+    groups="${{groups%%" $1="*}} ${{rest#* }}" ;;
   esac
+}}
+begun() {{
+  case $pipes in *" $1 "*) pipes="${{pipes%%" $1 "*}} ${{pipes#*" $1 "}}" ;; esac
+}}
+while read -r what name number when; do
+  case $what in
+    '?') pipes="$pipes$name " ;;
+    -) drop "$name" ;;
+    *) begun "$name" ;;
+  esac
+  [ "$what" = + ] && if [ "$when" = {_UNKNOWN} ]; then add "$number"; else add "$number" "$when"; fi
 done
+ours() {{
+  kill -s 0 -- "-${{1%%=*}}" 2>/dev/null || return 1
+  look "${{1%%=*}}"
+  case ${{1#*=}} in {_UNKNOWN} | "${{began:-{_UNKNOWN}}}") ;; *) [ -z "$began" ] ;; esac
+}}
+untold() {{
+  for process in "$proc"/[0-9]*; do
+    look "${{process##*/}}"
+    [ "$group" = "$leader" ] && case $groups in
+      *" $group="*) ;;
+      *) pipe=$(readlink "$process/fd/0" 2>/dev/null) && case $pipes in *" $pipe "*) add "$group" ;; esac ;;
+    esac
+  done
+}}
+family() {{
+  members=' ' found=yes
+  while [ "$found" ]; do
+    found=
+    for process in "$proc"/[0-9]*; do
+      look "${{process##*/}}"
+      process=$leader
+      [ "$began" ] && case $members in
+        *" $process "*) ;;
+        *)
+          case "$groups/$members" in *" $group="*/* | */*" $parent "*)
+            members="$members$process " found=yes
+            case $groups in *" $group="*) ;; *) add "$group" ;; esac ;;
+          esac ;;
+      esac
+    done
+  done
+}}
 left() {{
   kept=' '
-  for group in $groups; do kill -s 0 -- "-$group" 2>/dev/null && kept="$kept$group "; done
+  for known in $groups; do ours "$known" && kept="$kept$known "; done
   groups=$kept
-  [ "$groups" != ' ' ]
+  [ "$pipes" != ' ' ] && untold
+  [ "$groups$pipes" != '  ' ]
 }}
+[ -r "$proc/self/stat" ] || {{ pipes=' '; untold() {{ :; }}; family() {{ :; }}; }}
 for number in TERM KILL; do
-  polls={_POLLS}
+  left && family
+  polls=$2
   while left && [ $polls -gt 0 ]; do sleep 0.1 || sleep 1; polls=$((polls - 1)); done
-  for group in $groups; do kill -s $number -- "-$group" 2>/dev/null; done
+  left && family
+  for known in $groups; do ours "$known" && kill -s $number -- "-${{known%%=*}}" 2>/dev/null; done
 done
 """
 
@@ -59,7 +135,7 @@ class _Watcher:
         try:
             os.set_blocking(self._fd, False)
             self._popen = subprocess.Popen(
-                [_SHELL, "-c", _SCRIPT, "modelwire-watch"],
+                [_SHELL, "-c", _SCRIPT, "modelwire-watch", _PROC, str(_POLLS)],
                 stdin=reading,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -94,32 +170,66 @@ class _Watcher:
 
 
 _lock = threading.Lock()
-_groups: set[int] = set()
+_groups: dict[int, str] = {}
+"""The groups that are watched over, and the lines that told of them."""
+_expected: set[str] = set()
+"""The pipes of those that are to begin."""
 _watcher: _Watcher | None = None
 
 
-def guard(group: int) -> None:
-    """Have a process group ended if this process is killed.
+@contextlib.contextmanager
+def expecting(stdin: int | None = None) -> Generator[Callable[[int], None]]:
+    """Start a child within the block, and call what it gives with the child's process id, which is also its group's.
 
-    Without a shell there is nobody to do it; a child that heeds the end of its stdin needs nobody.
+    If this process is killed, at whatever moment, the child is ended. Without a shell there is nobody to do it; a child
+    that heeds the end of its stdin needs nobody.
+
+    Args:
+        stdin: The pipe that will be the child's stdin, by which it is found if nothing more could be told of it.
     """
+    pipe = _UNKNOWN if stdin is None else f"pipe:[{os.fstat(stdin).st_ino}]"
     with _lock:
-        _groups.add(group)
-        _tell(f"+ {group}\n")
+        _expected.add(pipe)
+        _tell(f"? {pipe}\n")
+    try:
+        yield lambda pid: _begun(pipe, pid)
+    finally:
+        with _lock:
+            if pipe in _expected:
+                _expected.discard(pipe)
+                _tell_of_end(f"! {pipe}\n")
+
+
+def _begun(pipe: str, group: int) -> None:
+    with _lock:
+        _expected.discard(pipe)
+        _groups[group] = f"+ {pipe} {group} {_began(group)}\n"
+        _tell(_groups[group])
 
 
 def release(group: int) -> None:
     """A process group has ended: its number may soon be a stranger's. May be called twice."""
-    global _watcher
     with _lock:
-        if group not in _groups:
-            return
-        _groups.discard(group)
-        if _groups:
-            _tell(f"- {group}\n")
-        elif _watcher is not None:
-            _watcher.end()
-            _watcher = None
+        if _groups.pop(group, None) is not None:
+            _tell_of_end(f"- {group}\n")
+
+
+def _began(pid: int) -> str:
+    """When a process began, as ``/proc`` counts it; unknown where there is none."""
+    try:
+        with open(f"{_PROC}/{pid}/stat", "rb") as stat:
+            return stat.read().rpartition(b")")[2].split()[19].decode()
+    except (OSError, IndexError):
+        return _UNKNOWN
+
+
+def _tell_of_end(line: str) -> None:
+    global _watcher
+    if _groups or _expected:
+        _tell(line)
+    elif _watcher is not None:
+        _watcher.end()
+        _watcher = None
 
 
 def _tell(line: str) -> None:
@@ -138,7 +248,7 @@ def _tell(line: str) -> None:
         return
     try:
         _watcher = _Watcher()
-        _watcher.tell("".join(f"+ {group}\n" for group in _groups))
+        _watcher.tell("".join([*(f"? {pipe}\n" for pipe in _expected), *_groups.values()]))
     except OSError as error:
         _log.debug("no watcher over child processes could be started: %s", error)
 
@@ -147,6 +257,7 @@ def _forked() -> None:
     global _lock, _watcher
     _lock = threading.Lock()
     _groups.clear()
+    _expected.clear()
     if _watcher is not None:
         _watcher.disown()
         _watcher = None

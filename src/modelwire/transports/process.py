@@ -233,7 +233,6 @@ class _Group:
         self._told_to_end: float | None = None
         self._killed = False
         self.pid = popen.pid
-        orphans.guard(self.pid)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to every process of the group, if there is one."""

@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import contextlib
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
-from modelwire.cli.failures import OK, USAGE, Failure, failure_of
-from modelwire.cli.parsing import Parser
+from modelwire.cli.failures import OK, USAGE, Failure, failure_of, usage
+from modelwire.cli.parsing import Parser, count, seconds
 
-USAGE_LINE = "mw run [--listen ADDRESS] [--wire] FILE[:OBJECT] [-- ARGUMENT ...]"
+if TYPE_CHECKING:
+    from modelwire.server.endpoints import ServeOptions
+
+USAGE_LINE = (
+    "mw run [--listen ADDRESS [--max-connections N] [--heartbeat SECONDS]] [--wire] FILE[:OBJECT] [-- ARGUMENT ...]"
+)
 DESCRIPTION = """\
 Serve the Server object of a Python file over standard input and output, or at an address.
 
@@ -30,7 +36,23 @@ def configure(parser: Parser, has_command: bool) -> None:
         metavar="ADDRESS",
         help="serve at tcp://HOST:PORT (port 0 takes a free one) or unix:///PATH until Ctrl-C; stderr shows where",
     )
-    parser.add_argument("--wire", action="store_true", help="show every frame with direction and time on stderr")
+    parser.add_argument(
+        "--max-connections",
+        metavar="N",
+        type=count,
+        help="with --listen: how many connections may be open at once (256); further ones are told so and closed",
+    )
+    parser.add_argument(
+        "--heartbeat",
+        metavar="SECONDS",
+        type=seconds,
+        help="with --listen: silence after which a client is asked for a sign of life, and later given up",
+    )
+    parser.add_argument(
+        "--wire",
+        action="store_true",
+        help="show every frame with direction and time on stderr; with --listen with the number of its connection, too",
+    )
 
 
 def run(args: Namespace) -> int:
@@ -44,11 +66,12 @@ def run(args: Namespace) -> int:
         if args.wire:
             from modelwire.cli.wire_view import WireView
 
-            server.observers.append(WireView(side="server"))
+            server.observers.append(WireView(side="server", numbered=args.listen is not None))
 
+    options = _options(args)
     try:
         with held_stdio() if args.listen is None else contextlib.nullcontext():
-            load_server(args.file, args.command or [], prepare, args.listen).run(args.listen)
+            load_server(args.file, args.command or [], prepare, args.listen, options).run(args.listen, **options)
     except Served as served:
         return served.exit_code
     except SystemExit as end:  # after Ctrl-C
@@ -56,3 +79,15 @@ def run(args: Namespace) -> int:
     except ModelwireError as error:
         raise Failure(USAGE, "start-failed", failure_of(error, "").message) from None
     return OK
+
+
+def _options(args: Namespace) -> ServeOptions:
+    """Return what is said about the address."""
+    options: ServeOptions = {}
+    if args.max_connections is not None:
+        options["max_connections"] = args.max_connections
+    if args.heartbeat is not None:
+        options["heartbeat"] = args.heartbeat
+    if options and args.listen is None:
+        raise usage(f"--{min(options).replace('_', '-')} is for a server that listens at an address: add --listen")
+    return options
