@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from modelwire import Client, Context, Server
+from modelwire.server.http import handshake
 from modelwire.server.http.app import App
 
 
@@ -23,7 +24,9 @@ class Job:
         self.server.add_tool(self.work)
         self.app = self.server.asgi()
 
-    async def work(self, ctx: Context, closes: int = 1) -> str:
+    async def work(self, ctx: Context, closes: int = 1, waits: int = 0) -> str:
+        for _ in range(waits):
+            await self.go_on.acquire()
         for step in range(1, closes + 1):
             ctx.progress(step)
             ctx.close_stream(retry=0.25)
@@ -147,6 +150,22 @@ async def test_a_request_that_stands_alone_is_answered_on_its_own_response(job: 
     headers = {"mcp_protocol_version": "2026-07-28", "mcp_method": "tools/call", "mcp_name": "work"}
     status, _, body = await ask(job.app, "POST", message, **headers)
     assert (status, json.loads(body)["result"]["content"][0]["text"]) == (200, "done")
+
+
+async def test_a_stream_that_begins_because_nothing_is_said_has_an_id_to_come_back_with(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handshake, "SOON", 0.01)
+    session = await opened(job.app)
+    begun = asyncio.Event()
+    calling = asyncio.ensure_future(ask(job.app, "POST", call(closes=0, waits=1), begun=begun, **session))
+    await begun.wait()
+    job.go_on.release()
+    _, _, body = await calling
+    (_, nothing), (_, answer) = events(body)
+    assert nothing is None
+    assert answer["result"]["content"][0]["text"] == "done"
+    assert body.startswith("id: ")
 
 
 async def test_other_transports_have_no_stream_to_close(job: Job) -> None:

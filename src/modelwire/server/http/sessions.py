@@ -61,6 +61,7 @@ class Stream:
             self.reply = None
 
     def prime(self, reply: Reply) -> None:
+        """Begin it, with an id to come back with."""
         # "The server SHOULD immediately send an SSE event consisting of an event ID and an empty data field"
         self.begun = True
         if self.primed:
