@@ -43,15 +43,14 @@ async def job() -> AsyncIterator[Job]:
 
 
 async def ask(
-    app: App, method: str, message: Any = None, begun: asyncio.Event | None = None, **headers: str
+    app: App, method: str, headers: dict[str, str], message: Any = None, begun: asyncio.Event | None = None
 ) -> tuple[int, dict[str, str], str]:
     """Send one HTTP request, and return the whole response: its status, its headers and its body.
 
     ``begun`` is set as soon as the response begins.
     """
     body = b"" if message is None else json.dumps(message).encode()
-    given = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-    given |= {name.replace("_", "-"): value for name, value in headers.items()}
+    given = {"accept": "application/json, text/event-stream", "content-type": "application/json", **headers}
     sent: list[Any] = []
     requests = [{"type": "http.request", "body": body}]
 
@@ -73,9 +72,9 @@ async def opened(app: App, revision: str = "2025-11-25") -> dict[str, str]:
     """Begin a session, and return the headers of what belongs to it."""
     info = {"name": "test", "version": "1"}
     params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": info}
-    _, headers, _ = await ask(app, "POST", {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
-    session = {"mcp_session_id": headers["mcp-session-id"], "mcp_protocol_version": revision}
-    await ask(app, "POST", {"jsonrpc": "2.0", "method": "notifications/initialized"}, **session)
+    _, headers, _ = await ask(app, "POST", {}, {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+    session = {"mcp-session-id": headers["mcp-session-id"], "mcp-protocol-version": revision}
+    await ask(app, "POST", session, {"jsonrpc": "2.0", "method": "notifications/initialized"})
     return session
 
 
@@ -98,7 +97,7 @@ def events(body: str) -> list[tuple[str, Any]]:
 
 async def test_the_stream_ends_with_an_id_to_come_back_with_and_the_time_to_do_so(job: Job) -> None:
     session = await opened(job.app)
-    status, headers, body = await ask(job.app, "POST", call(), **session)
+    status, headers, body = await ask(job.app, "POST", session, call())
     assert (status, headers["content-type"]) == (200, "text/event-stream")
     assert [data for _, data in events(body)] == [None]
     assert body.endswith("retry: 250\n\n")
@@ -106,11 +105,11 @@ async def test_the_stream_ends_with_an_id_to_come_back_with_and_the_time_to_do_s
 
 async def test_what_is_said_meanwhile_is_heard_by_whoever_comes_back(job: Job) -> None:
     session = await opened(job.app)
-    _, _, before = await ask(job.app, "POST", call(progress=True), **session)
+    _, _, before = await ask(job.app, "POST", session, call(progress=True))
     heard = events(before)
     assert [data["params"]["progress"] for _, data in heard if data] == [1]
     job.go_on.release()
-    _, _, after = await ask(job.app, "GET", **session, last_event_id=heard[-1][0])
+    _, _, after = await ask(job.app, "GET", session | {"last-event-id": heard[-1][0]})
     progress, result = (data for _, data in events(after))
     assert progress["params"]["progress"] == 2
     assert (result["id"], result["result"]["content"][0]["text"]) == (1, "done")
@@ -118,16 +117,16 @@ async def test_what_is_said_meanwhile_is_heard_by_whoever_comes_back(job: Job) -
 
 async def test_who_came_back_may_be_let_go_again(job: Job) -> None:
     session = await opened(job.app)
-    _, _, first = await ask(job.app, "POST", call(closes=2, progress=True), **session)
+    _, _, first = await ask(job.app, "POST", session, call(closes=2, progress=True))
     back = asyncio.Event()
-    coming = asyncio.ensure_future(ask(job.app, "GET", begun=back, **session, last_event_id=events(first)[-1][0]))
+    coming = asyncio.ensure_future(ask(job.app, "GET", session | {"last-event-id": events(first)[-1][0]}, begun=back))
     await back.wait()
     job.go_on.release()
     _, _, second = await coming
     assert second.endswith("retry: 250\n\n")
     assert [data["params"]["progress"] for _, data in events(second)] == [2]
     job.go_on.release()
-    _, _, third = await ask(job.app, "GET", **session, last_event_id=events(second)[-1][0])
+    _, _, third = await ask(job.app, "GET", session | {"last-event-id": events(second)[-1][0]})
     assert [data.get("method", "result") for _, data in events(third)] == ["notifications/progress", "result"]
 
 
@@ -135,7 +134,7 @@ async def test_who_came_back_may_be_let_go_again(job: Job) -> None:
 async def test_where_clients_cannot_be_sure_to_come_back_the_stream_stays(job: Job, revision: str) -> None:
     session = await opened(job.app, revision)
     job.go_on.release()
-    _, _, body = await ask(job.app, "POST", call(progress=True), **session)
+    _, _, body = await ask(job.app, "POST", session, call(progress=True))
     assert "retry:" not in body
     assert "done" in body
 
@@ -147,8 +146,8 @@ async def test_a_request_that_stands_alone_is_answered_on_its_own_response(job: 
         "io.modelcontextprotocol/clientCapabilities": {},
     }
     job.go_on.release()
-    headers = {"mcp_protocol_version": "2026-07-28", "mcp_method": "tools/call", "mcp_name": "work"}
-    status, _, body = await ask(job.app, "POST", message, **headers)
+    headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "work"}
+    status, _, body = await ask(job.app, "POST", headers, message)
     assert (status, json.loads(body)["result"]["content"][0]["text"]) == (200, "done")
 
 
@@ -158,7 +157,7 @@ async def test_a_stream_that_begins_because_nothing_is_said_has_an_id_to_come_ba
     monkeypatch.setattr(handshake, "SOON", 0.01)
     session = await opened(job.app)
     begun = asyncio.Event()
-    calling = asyncio.ensure_future(ask(job.app, "POST", call(closes=0, waits=1), begun=begun, **session))
+    calling = asyncio.ensure_future(ask(job.app, "POST", session, call(closes=0, waits=1), begun))
     await begun.wait()
     job.go_on.release()
     _, _, body = await calling
