@@ -20,6 +20,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from tests.conformance.relay import speaking
 from tests.conformance.verdicts import EXTENSIONS, HERE
 
 ROOT = HERE.parent.parent
@@ -79,13 +80,18 @@ def run(where: str, url: str, wanted: list[str]) -> Checks:
         url: The server.
         wanted: The scenarios. Those of extensions are no suite and run each by itself.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _spoken(where, url) as url:
         which = [["--suite", "all", "--spec-version", where]]
         if where == EXTENSIONS:
             which = [["--scenario", name] for name in wanted]
         for arguments in which:
             _run("server", "--url", url, *arguments, "-o", folder)
         return {name: checks for name in wanted if (checks := _checks(Path(folder), name)) is not None}
+
+
+def _spoken(where: str, url: str) -> contextlib.AbstractContextManager[str]:
+    """Where the suite's client would speak another revision than the one to be tested, have it speak that."""
+    return speaking(where, url) if where == "2025-06-18" else contextlib.nullcontext(url)
 
 
 def _checks(folder: Path, scenario: str) -> list[dict[str, Any]] | None:
