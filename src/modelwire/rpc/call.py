@@ -62,6 +62,8 @@ class Call(Struct, eq=False, weakref=True):
         clock: What limits the handler's time.
         context: The context variables that its handler began with.
         http: What the HTTP request was that brought it, where one did.
+        let_go: Closes the stream that the answer will go to, for the client to come back later, in as many
+            milliseconds; None where there is no such stream.
     """
 
     # A Struct, since one is made for every request, and nothing makes objects faster.
@@ -86,6 +88,7 @@ class Call(Struct, eq=False, weakref=True):
     clock: asyncio.Timeout | None = None
     context: contextvars.Context | None = None
     http: Any = None
+    let_go: Callable[[int], None] | None = None
     _watchers: tuple[Callable[[], None], ...] = ()
 
     def __repr__(self) -> str:

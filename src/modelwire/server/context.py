@@ -163,6 +163,22 @@ class Context(Asks):
         if self._call.progress_token is not None:
             _on_loop(self._call, _send_progress, progress, total, message)
 
+    def close_stream(self, retry: float = 1.0) -> None:
+        """Let the client hang up while the work goes on, and come back for the rest.
+
+        What is said until then is kept for it. For work that takes long: nobody has to hold a connection open. It does
+        nothing where clients cannot come back: on 2025-11-25 over HTTP they can, in no other revision are they sure to.
+
+        Args:
+            retry: Seconds after which the client should come back. It may close and come back many times.
+
+        Raises:
+            ValueError: ``retry`` is negative, or no number.
+        """
+        if not 0 <= retry < math.inf:
+            raise ValueError(f"retry= is a number of seconds from 0 on, not {retry!r}")
+        _on_loop(self._call, _let_go, round(retry * 1000))
+
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Send the client a notification of any kind, as part of this request.
 
@@ -325,6 +341,11 @@ def _send_progress(call: Call, progress: float, total: float | None, message: st
     if message is not None and call.peer.revision.covers("2025-03-26", None):
         params += b',"message":' + msgspec.json.encode(message.encode("utf-8", "replace").decode())
     call.notify("notifications/progress", params + b"}")
+
+
+def _let_go(call: Call, milliseconds: int) -> None:
+    if call.open and call.let_go is not None:
+        call.let_go(milliseconds)
 
 
 def _send_log(call: Call, params: bytes) -> None:

@@ -104,7 +104,7 @@ async def _opened(sessions: Sessions, session: HttpSession, incoming: Incoming, 
 
 async def _stream(session: HttpSession, incoming: Incoming, found: Call | BatchCall) -> None:
     stream = session.open_stream()
-    reply = Reply(incoming.send, silence=SOON)
+    reply = Reply(incoming.send, silence=SOON, opening=stream.prime)
     stream.attach(reply)
     session.start(found, stream, incoming)
     await _heard(stream, reply, incoming)

@@ -41,7 +41,6 @@ class _Named(Struct):
     meta: Raw | UnsetType = field(default=UNSET, name="_meta")
     name: Raw | UnsetType = UNSET
     uri: Raw | UnsetType = UNSET
-    arguments: Raw | UnsetType = UNSET
 
 
 _decode_named = msgspec.json.Decoder(_Named).decode
@@ -77,7 +76,7 @@ async def answer(server: Server, running: Running, incoming: Incoming, message: 
     """
     if server.observers:
         tell(server.observers, lambda observer: observer.frame("in", incoming.body))
-    refused = _refused(server, incoming, message)
+    refused = _refused(incoming, message)
     if refused is not None:
         await _sent(server, incoming, *refused)
         return
@@ -88,7 +87,7 @@ async def answer(server: Server, running: Running, incoming: Incoming, message: 
     await _call(server, running, incoming, message)
 
 
-def _refused(server: Server, incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
+def _refused(incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
     if isinstance(message, InvalidFrame):
         return jsonrpc.encode_error(message.id, message.code, message.reason), 400
     if isinstance(message, Batch):
@@ -101,31 +100,42 @@ def _refused(server: Server, incoming: Incoming, message: Any) -> tuple[bytes, i
         data = msgspec.json.encode({"supported": per_request_revisions(), "requested": named})
         return jsonrpc.encode_error(id_, UNSUPPORTED_REVISION, f"Unsupported protocol version: {named!r}", data), 400
     if isinstance(message, Request):
-        problem = _mismatch(server, incoming, message)
+        problem = _mismatch(incoming, message)
         if problem is not None:
             return jsonrpc.encode_error(id_, HEADER_MISMATCH, problem), 400
     return None
 
 
-def _mismatch(server: Server, incoming: Incoming, message: Request) -> str | None:
+def _mismatch(incoming: Incoming, message: Request) -> str | None:
     row = METHODS.get(message.method)
     name: Any = None
-    paths: dict[str, Any] = {}
-    arguments: Any = None
     try:
         params = _Named() if message.params is UNSET else _decode_named(message.params)
         if row is not None and row.name_field is not None:
             given = getattr(params, row.name_field)
             name = None if given is UNSET else msgspec.json.decode(given)
-        if message.method == "tools/call" and isinstance(name, str):
-            entry = server.features.tools.registry.get(name)
-            paths = {} if entry is None else entry.headers
-            if paths and params.arguments is not UNSET:
-                arguments = msgspec.json.decode(params.arguments)
     except (msgspec.MsgspecError, RecursionError):
         return None  # what is wrong with the parameters is told as that
     name = name if isinstance(name, str) else None
-    return mismatch(incoming.headers, body_version(message), message.method, name, mirrored(paths, arguments))
+    return mismatch(incoming.headers, body_version(message), message.method, name, {})
+
+
+def _argument_mismatch(server: Server, incoming: Incoming, call: Call) -> str | None:
+    """The same of the headers that repeat arguments; they must not tell of a tool that is not there for the client."""
+    if call.method.name != "tools/call":
+        return None
+    tools = server.features.tools.registry
+    name = call.params.name
+    entry = tools.get(name)
+    if entry is None or not entry.headers or tools.find(name, call) is None:
+        return None
+    arguments = call.params.arguments
+    try:
+        found = None if arguments is UNSET else msgspec.json.decode(arguments)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    version = call.peer.revision.name
+    return mismatch(incoming.headers, version, call.method.name, name, mirrored(entry.headers, found))
 
 
 async def _call(server: Server, running: Running, incoming: Incoming, message: Request) -> None:
@@ -145,7 +155,10 @@ async def _call(server: Server, running: Running, incoming: Incoming, message: R
     elif isinstance(found, Call):
         found.deliver = finish
         found.http = incoming
-        if found.now is not None and connection.loop.get_task_factory() is None:
+        problem = _argument_mismatch(server, incoming, found)
+        if problem is not None:
+            found.answered(jsonrpc.encode_error(found.id, HEADER_MISMATCH, problem))
+        elif found.now is not None and connection.loop.get_task_factory() is None:
             server.dispatcher.answer_now(found, found.now)
         else:
             found.task = asyncio.ensure_future(server.dispatcher.answer(found))

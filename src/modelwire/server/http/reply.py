@@ -36,12 +36,20 @@ class Reply:
         send: ASGI's.
         headers: What every response of this request has.
         silence: Seconds without a word until a stream begins.
+        opening: Says what stands at the beginning of a stream that begins because of silence.
     """
 
-    def __init__(self, send: Send, headers: Pairs = (), silence: float = SILENCE) -> None:
+    def __init__(
+        self,
+        send: Send,
+        headers: Pairs = (),
+        silence: float = SILENCE,
+        opening: Callable[[Reply], None] | None = None,
+    ) -> None:
         self._send = send
         self._headers = [*headers]
         self._silence = silence
+        self._opening = opening
         self._events: deque[bytes] = deque()
         self._answer: tuple[bytes, int] | None = None
         self._over = False
@@ -125,15 +133,18 @@ class Reply:
                 await self._end_stream()
                 return
             if not self._events and not await self._woken():
-                await self._start()
-                await self._body(sse.COMMENT)
+                if self._opening is not None and not self.streaming:
+                    self._opening(self)
+                if not self._events:
+                    await self._start()
+                    await self._body(sse.COMMENT)
 
     async def _woken(self) -> bool:
         if self._events or self._over:
             return True
         self._wake = asyncio.get_running_loop().create_future()
         try:
-            await asyncio.wait_for(self._wake, self._silence)
+            await asyncio.wait_for(self._wake, SILENCE if self.streaming else self._silence)
         except TimeoutError:
             return False
         return True

@@ -46,7 +46,7 @@ class Stream:
         self.log = EventLog(number)
         self.reply: Reply | None = None
         self.ended = False
-        self._primed = primed
+        self.primed = primed
         self.begun = False
 
     def attach(self, reply: Reply) -> None:
@@ -61,9 +61,10 @@ class Stream:
             self.reply = None
 
     def prime(self, reply: Reply) -> None:
+        """Begin it, with an id to come back with."""
         # "The server SHOULD immediately send an SSE event consisting of an event ID and an empty data field"
         self.begun = True
-        if self._primed:
+        if self.primed:
             reply.post(sse.event(b"", id=event_id(self.number, 0)))
 
     def post(self, frame: bytes) -> None:
@@ -84,13 +85,13 @@ class Stream:
         else:
             self.reply.finish(frame)
 
-    def close(self, retry: int | None) -> None:
-        """Let the client go, to come back later; what is said meanwhile is kept."""
+    def close(self, retry: int) -> None:
+        """Let the client go, to come back in as many milliseconds; what is said meanwhile is kept."""
         if self.reply is not None:
             if not self.begun:
                 self.prime(self.reply)
-            if retry is not None:
-                self.reply.post(sse.retry(retry))
+            # "the server SHOULD send an SSE event with a standard retry field before closing the connection"
+            self.reply.post(sse.retry(retry))
             self.reply.end()
             self.reply = None
 
@@ -167,6 +168,7 @@ class HttpSession:
                 call.deliver = answers.append
             call.send = send
             call.http = http
+            call.let_go = stream.close if stream.primed else None
             call.closed().add_done_callback(lambda _: closed())
             call.task = asyncio.ensure_future(self._server.dispatcher.answer(call))
 
