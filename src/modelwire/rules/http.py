@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from ipaddress import AddressValueError, IPv6Address
+from ipaddress import AddressValueError, IPv6Address, ip_address
 from typing import Any, Final
 
 from modelwire.errors import (
@@ -33,6 +33,7 @@ from modelwire.rules.param_headers import Path, value_at
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+"""The names of this machine that nobody else has."""
 
 _STATUS: Final = {
     PARSE_ERROR: 400,
@@ -98,6 +99,16 @@ class Refusal:
     def body(self, id_: bytes | None = None) -> bytes:
         """Return the JSON-RPC error that goes with it."""
         return jsonrpc.encode_error(id_, self.code, self.reason)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if address in LOOPBACK:
+        return True
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False
 
 
 def status_of(code: int | None) -> int:

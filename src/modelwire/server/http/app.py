@@ -15,7 +15,18 @@ from modelwire.errors import ConfigError
 from modelwire.log import log as _log
 from modelwire.protocol import jsonrpc
 from modelwire.protocol.jsonrpc import InvalidFrame
-from modelwire.rules.http import EVENTS, JSON, LOOPBACK, Allowed, Headers, Refusal, accepts, is_json, revision_named
+from modelwire.rules.http import (
+    EVENTS,
+    JSON,
+    LOOPBACK,
+    Allowed,
+    Headers,
+    Refusal,
+    accepts,
+    is_json,
+    is_loopback,
+    revision_named,
+)
 from modelwire.server.http import handshake, per_request
 from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.reply import Receive, Send, respond
@@ -168,7 +179,7 @@ class App:
         if hosts is None:
             bound = scope.get("server")
             # Behind a proxy or in a test nobody knows where requests come in; on loopback only this machine's names do.
-            hosts = LOOPBACK if bound is not None and bound[0] in LOOPBACK else None
+            hosts = {*LOOPBACK, bound[0]} if bound is not None and is_loopback(bound[0]) else None
         return Allowed(hosts, self._origins)
 
     async def _body(self, receive: Receive) -> bytes | Refusal:

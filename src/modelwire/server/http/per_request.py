@@ -162,10 +162,13 @@ async def _call(server: Server, running: Running, incoming: Incoming, message: R
             server.dispatcher.answer_now(found, found.now)
         else:
             found.task = asyncio.ensure_future(server.dispatcher.answer(found))
-    stayed = await reply.run(incoming.receive)
-    if not stayed and isinstance(found, Call):
-        # "Closing the SSE response stream MUST be treated by the server as cancellation of that request."
-        found.cancel("the client closed the stream")
+    stayed = False
+    try:
+        stayed = await reply.run(incoming.receive)
+    finally:
+        if not stayed and isinstance(found, Call):
+            # "Closing the SSE response stream MUST be treated by the server as cancellation of that request."
+            found.cancel("the client closed the stream")
 
 
 def _event_sink(reply: Reply) -> Callable[[bytes], None]:
@@ -195,10 +198,12 @@ async def _sent(server: Server, incoming: Incoming, body: bytes, status: int) ->
 def names_per_request(named: Revision | str | None, message: Any) -> bool:
     """Whether a POST is one of 2026-07-28, by its header or its body; an unknown revision counts as a newer one.
 
+    A header of an older revision over a body that names another is one too, so that it is refused as a mismatch.
+
     Args:
         named: What `revision_named` found.
         message: The body, decoded.
     """
     if isinstance(named, Revision):
-        return not named.handshake
+        return not named.handshake or body_version(message) not in (None, named.name)
     return named is not None or body_version(message) is not None

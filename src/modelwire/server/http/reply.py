@@ -106,16 +106,12 @@ class Reply:
             receive: ASGI's; it tells when the client goes.
         """
         if self._answer is not None and not self._events:
-            await self._whole(*self._answer)
-            return True
-        sending = asyncio.ensure_future(self._run())
+            return await _taken(self._whole(*self._answer))
+        sending = asyncio.ensure_future(_taken(self._run()))
         gone = asyncio.ensure_future(_gone(receive))
         try:
             await asyncio.wait([sending, gone], return_when=asyncio.FIRST_COMPLETED)
-            if not sending.done():
-                return False
-            sending.result()
-            return True
+            return sending.done() and sending.result()
         finally:
             self._over = True
             for task in (sending, gone):
@@ -170,11 +166,20 @@ class Reply:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
     async def _whole(self, body: bytes, status: int) -> None:
-        await respond(self._send, status, body, self._headers)
+        await _respond(self._send, status, body, self._headers, JSON)
+
+
+async def _taken(sending: Awaitable[None]) -> bool:
+    """Send; ASGI says of a client that has gone with an OSError, or with nothing at all."""
+    try:
+        await sending
+    except OSError:
+        return False
+    return True
 
 
 async def respond(send: Send, status: int, body: bytes = b"", headers: Pairs = (), kind: str = JSON) -> None:
-    """Send a whole response.
+    """Send a whole response, if the client is still there.
 
     Args:
         send: ASGI's.
@@ -183,6 +188,10 @@ async def respond(send: Send, status: int, body: bytes = b"", headers: Pairs = (
         headers: More headers.
         kind: The body's media type.
     """
+    await _taken(_respond(send, status, body, headers, kind))
+
+
+async def _respond(send: Send, status: int, body: bytes, headers: Pairs, kind: str) -> None:
     given = [(b"content-length", b"%d" % len(body)), *headers]
     if body:
         given.insert(0, (b"content-type", kind.encode()))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from modelwire.errors import ConfigError
-from modelwire.rules.http import LOOPBACK
+from modelwire.rules.http import LOOPBACK, is_loopback
 from modelwire.server.endpoints import Endpoint, ServeOptions
 from modelwire.server.http.app import App
 from modelwire.transports.socket_address import TcpAddress
@@ -55,7 +55,7 @@ async def open_http(server: Server, endpoint: str, options: ServeOptions) -> End
     if hosts is None and host not in ("0.0.0.0", "::"):
         # On loopback only names of loopback, elsewhere the address that it was bound to: what else a page calls us
         # is another name for the same machine, and DNS rebinding.
-        hosts = LOOPBACK if host in LOOPBACK else {host}
+        hosts = {*LOOPBACK, host} if is_loopback(host) else {host}
     app = server.asgi(
         path,
         allowed_hosts=hosts,
