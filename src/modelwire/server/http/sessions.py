@@ -48,6 +48,8 @@ class Stream:
         self.ended = False
         self.primed = primed
         self.begun = False
+        self.heard = 0
+        """The last place that was given to a response."""
 
     def attach(self, reply: Reply) -> None:
         """Have a response hear what is said from now on; who heard it before hears no more."""
@@ -74,6 +76,7 @@ class Stream:
             if not self.begun:
                 self.prime(self.reply)
             self.reply.post(sse.event(frame, id=id_))
+            self.heard = self.log.last
 
     def finish(self, frame: bytes) -> None:
         """Say the last thing: the answer."""
