@@ -390,6 +390,35 @@ async def test_a_listener_that_goes_is_forgotten() -> None:
         assert gone.events == []
 
 
+# ------------------------------------------------------------------ the end
+
+
+async def test_an_end_with_grace_waits_for_what_is_being_answered() -> None:
+    bench = make()
+    async with modern(bench.server) as client:
+        exchange = client.call("wait")
+        await bench.waiting.wait()
+        ending = asyncio.create_task(client.http.app.aclose(5))
+        await Clock().turn()
+        assert await client.ask("tools/list").done() == 503
+        bench.go.set()
+        assert (await exchange.result())["content"][0]["text"] == "wait"
+        await ending
+
+
+async def test_an_end_without_grace_is_an_error_for_whoever_waits() -> None:
+    bench = make()
+    async with modern(bench.server) as client:
+        exchange = client.call("wait")
+        stream = client.call("steps", {"count": 1, "then_wait": True}, meta=PROGRESS)
+        await stream.message()
+        await bench.waiting.wait()
+        await client.http.app.aclose()
+        assert sorted(bench.events) == ["steps cancelled", "wait cancelled"]
+        assert await problem(exchange) == (503, -32603)
+        assert (await stream.answer())["error"]["code"] == -32603
+
+
 # ------------------------------------------------------------------ asking, and who asks
 
 

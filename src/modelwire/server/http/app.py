@@ -28,6 +28,7 @@ from modelwire.rules.http import (
     revision_named,
 )
 from modelwire.server.http import handshake, per_request
+from modelwire.server.http.at_work import AtWork
 from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.reply import Receive, Send, respond
 from modelwire.server.http.sessions import Sessions
@@ -67,6 +68,7 @@ class App:
         self._origins = tuple(allowed_origins)
         self._principal = principal
         self._sessions = Sessions(max_sessions, session_idle)
+        self._at_work = AtWork()
         self._starting = asyncio.Lock()
         self._running: Running | None = None
         self._closed = False
@@ -105,10 +107,19 @@ class App:
                     self._running = await self._server.features.lifespan.enter()
         return self._running
 
-    async def aclose(self) -> None:
-        """End what is open: subscriptions with their result, sessions, then the server's lifespan."""
+    async def aclose(self, grace: float = 0.0) -> None:
+        """End what is open: subscriptions with their result, requests, sessions, then the server's lifespan.
+
+        Args:
+            grace: Seconds that running requests may take to finish.
+        """
         self._closed = True
         await self._server.features.listeners.end_all()
+        self._sessions.hang_up()
+        over = [call.closed() for call in (*self._at_work.calls(), *self._sessions.calls())]
+        if over:
+            await asyncio.wait(over, timeout=grace)
+        await self._at_work.close()
         await self._sessions.close("the server is ending")
         running, self._running = self._running, None
         if running is not None:
@@ -148,7 +159,7 @@ class App:
         except InvalidFrame as invalid:
             message = invalid
         if per_request.names_per_request(revision_named(incoming.headers), message):
-            await per_request.answer(self._server, running, incoming, message)
+            await per_request.answer(self._server, running, self._at_work, incoming, message)
         else:
             await handshake.post(self._server, running, self._sessions, incoming, message)
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 BACKLOG = 2048
 GRACE = 5.0
 """Seconds that running requests have once the serving is to end."""
+LINGER = 1.0
+"""Seconds that clients then have to take what is sent to them."""
 KEEP_ALIVE = 75
 """Seconds that a connection is kept between two requests: longer than most clients keep theirs."""
 MAX_CONNECTIONS = 10_000
@@ -104,10 +106,15 @@ class _Http:
     async def _end(self, uvicorn: Any, serving: asyncio.Future[None]) -> None:
         """The order of the end: nothing new is accepted, streams end with their results, requests finish."""
         uvicorn.should_exit = True
-        ending = asyncio.ensure_future(self._app.aclose())
-        await asyncio.wait([serving, ending], timeout=GRACE)
-        uvicorn.force_exit = True
-        await asyncio.wait([serving, ending])
+        ending = asyncio.ensure_future(self._app.aclose(GRACE))
+        await asyncio.wait([ending])
+        await asyncio.wait([serving], timeout=LINGER)
+        if not serving.done():
+            # Somebody does not read what is sent to them, and uvicorn would wait for ever.
+            uvicorn.force_exit = True
+            for connection in list(uvicorn.server_state.connections):
+                connection.transport.abort()
+            await asyncio.wait([serving])
         for done in (serving, ending):
             done.result()
 
@@ -145,7 +152,6 @@ def _uvicorn(app: App, options: ServeOptions) -> Any:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=int(GRACE),
         limit_concurrency=options.get("max_connections", MAX_CONNECTIONS),
         ssl_certfile=options.get("cert"),
         ssl_keyfile=options.get("key"),

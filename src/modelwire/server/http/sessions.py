@@ -250,6 +250,16 @@ class Sessions:
                 self.drop(session, "the session was idle for too long")
         self._arm(loop)
 
+    def hang_up(self) -> None:
+        """End the streams of GET: nothing more comes on them."""
+        for session in self._found.values():
+            if session.own.reply is not None:
+                session.own.reply.end()
+
+    def calls(self) -> list[Call]:
+        """Return every request that is not answered yet."""
+        return [call for session in self._found.values() for call in session.connection.calls.values()]
+
     async def close(self, why: str) -> None:
         """End every session."""
         if self._timer is not None:
