@@ -148,13 +148,24 @@ class Allowed:
                 return Refusal(403, f"the Origin {origin!r} may not ask; add it to allowed_origins=")
         return None
 
+    def shares(self, headers: Headers) -> str | None:
+        """Return the origin of the page that asks, where somebody has said that it may; None for any other."""
+        for origin in headers.all("origin"):
+            return origin if self._named(origin) else None
+        return None
+
+    def _named(self, origin: str) -> bool:
+        return "*" in self.origins or _plain(origin) in {_plain(item.rstrip("/")) for item in self.origins}
+
     def _known(self, host: str, port: str | None) -> bool:
-        wanted = {*(self.hosts or ())}
+        hosts = self.hosts or ()
+        if host in hosts:
+            return True
         shown = f"[{host}]" if ":" in host else host
-        return bool({host, shown, f"{shown}:{port}"} & {item.lower() for item in wanted})
+        return bool({host, shown, f"{shown}:{port}"} & {item.lower() for item in hosts})
 
     def _origin(self, origin: str) -> bool:
-        if "*" in self.origins or _plain(origin) in {_plain(item.rstrip("/")) for item in self.origins}:
+        if self._named(origin):
             return True
         scheme, slashes, rest = origin.partition("://")
         name = _host(rest) if slashes and scheme.lower() in ("http", "https") else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
 
 from modelwire.protocol.jsonrpc import InvalidFrame, Request
-from modelwire.protocol.revisions import Revision
+from modelwire.protocol.revisions import Revision, negotiate
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall
 from modelwire.rules import sse
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from modelwire.server.server import Server
 
 SESSION = "mcp-session-id"
+_ASSUMED: Final = negotiate("2025-03-26")
 SOON = 1.0
 """Seconds without a word until a stream begins: only what has an id can be taken up again."""
 
@@ -40,6 +42,31 @@ async def post(server: Server, running: Running, sessions: Sessions, incoming: I
         return
     fresh = found.id not in (incoming.headers.one(SESSION) or "")
     await _take(sessions, found, incoming, message, fresh)
+
+
+async def post_alone(server: Server, running: Running, sessions: Sessions, incoming: Incoming, message: Any) -> None:
+    """Answer a POST of which nothing is kept; the arguments are those of `post`.
+
+    The revision is the one that the header names; "the server SHOULD assume protocol version 2025-03-26" without it.
+    """
+    refusal = _wrong_version(incoming)
+    if refusal is not None:
+        await refuse(incoming, refusal, message.id if isinstance(message, Request) else None)
+        return
+    session = HttpSession(server, running, incoming.principal, kept=False)
+    if not (isinstance(message, Request) and message.method == "initialize"):
+        named = revision_named(incoming.headers)
+        session.connection.session.suppose(named if isinstance(named, Revision) else _ASSUMED)
+    sessions.passing.add(session)
+    try:
+        await _take(sessions, session, incoming, message, False)
+        # The client may have gone, which cancels nothing.
+        over = [call.closed() for call in session.connection.calls.values()]
+        if over:
+            await asyncio.wait(over)
+    finally:
+        sessions.passing.discard(session)
+        await session.end("the request was answered")
 
 
 def _session(

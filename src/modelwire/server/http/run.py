@@ -63,6 +63,9 @@ async def open_http(server: Server, endpoint: str, options: ServeOptions) -> End
         allowed_hosts=hosts,
         allowed_origins=options.get("allowed_origins", ()),
         principal=options.get("principal"),
+        stateless=options.get("stateless", False),
+        health=options.get("health"),
+        routes=options.get("routes"),
     )
     return _Http(app, sockets, f"{scheme}://{shown}:{bound}{path}", options)
 

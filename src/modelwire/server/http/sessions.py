@@ -39,14 +39,16 @@ class Stream:
     Args:
         number: Its number in the session.
         primed: Whether it begins with an event without data, so that a client can come back before anything is said.
+        kept: Whether a client can come back to it at all.
     """
 
-    def __init__(self, number: int, *, primed: bool) -> None:
+    def __init__(self, number: int, *, primed: bool, kept: bool = True) -> None:
         self.number = number
         self.log = EventLog(number)
         self.reply: Reply | None = None
         self.ended = False
         self.primed = primed
+        self._kept = kept
         self.begun = False
         self.heard = 0
         """The last place that was given to a response."""
@@ -71,7 +73,7 @@ class Stream:
 
     def post(self, frame: bytes) -> None:
         """Say something."""
-        id_ = self.log.add(frame)
+        id_ = self.log.add(frame) if self._kept else None
         if self.reply is not None:
             if not self.begun:
                 self.prime(self.reply)
@@ -106,16 +108,18 @@ class HttpSession:
         server: The server.
         running: Its lifespan.
         principal: Whose it is; nobody else may use it.
+        kept: Whether the client can come back to it; otherwise it is for one POST.
     """
 
-    def __init__(self, server: Server, running: Running, principal: str | None) -> None:
+    def __init__(self, server: Server, running: Running, principal: str | None, *, kept: bool = True) -> None:
         self.id = secrets.token_urlsafe(24)
         self.principal = principal
+        self.kept = kept
         self._server = server
         self.connection = Connection(server.dispatcher, self._said, session=Session(principal))
         self.connection.observers = server.observers
         server.features.attach(self.connection, server.announce_lists, running)
-        self.own = Stream(_OWN, primed=False)
+        self.own = Stream(_OWN, primed=False, kept=kept)
         self.streams: dict[int, Stream] = {}
         self._numbers = _OWN
         self.last_used = self.connection.loop.time()
@@ -139,7 +143,8 @@ class HttpSession:
         """Return a new stream, for a POST."""
         self._numbers += 1
         revision = self.connection.session.revision
-        stream = Stream(self._numbers, primed=revision is not None and revision.covers("2025-11-25", None))
+        primed = self.kept and revision is not None and revision.covers("2025-11-25", None)
+        stream = Stream(self._numbers, primed=primed, kept=self.kept)
         self.streams[self._numbers] = stream
         ended = [number for number, other in self.streams.items() if other.ended]
         for number in ended[:-_MOST_ENDED]:
@@ -210,6 +215,8 @@ class Sessions:
         self._found: dict[str, HttpSession] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
+        self.passing: set[HttpSession] = set()
+        """Those that are for one POST, while it is answered."""
 
     def __len__(self) -> int:
         return len(self._found)
@@ -258,7 +265,8 @@ class Sessions:
 
     def calls(self) -> list[Call]:
         """Return every request that is not answered yet."""
-        return [call for session in self._found.values() for call in session.connection.calls.values()]
+        sessions = (*self._found.values(), *self.passing)
+        return [call for session in sessions for call in session.connection.calls.values()]
 
     async def close(self, why: str) -> None:
         """End every session."""
@@ -266,5 +274,7 @@ class Sessions:
             self._timer.cancel()
         for session in list(self._found.values()):
             self.drop(session, why)
+        if self.passing:
+            await asyncio.gather(*(session.end(why) for session in self.passing))
         if self._ending:
             await asyncio.wait(self._ending)
