@@ -209,6 +209,72 @@ async def test_a_client_that_does_not_read_holds_up_no_end(
         assert (await http.head())[0] == 200
 
 
+async def closed(http: Connection) -> bytes:
+    """What comes until the connection is closed, however it is."""
+    found = b""
+    async with asyncio.timeout(PATIENCE):
+        with contextlib.suppress(ConnectionError):
+            while chunk := await http.reader.read(65536):
+                found += chunk
+    return found
+
+
+@pytest.mark.parametrize("said", [b"", b"POST /mcp HTTP/1.1\r\nHost: loc"])
+async def test_who_sends_no_headers_or_half_of_them_is_cut_off_and_others_are_not(
+    said: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("modelwire.server.http.guarded.HEADER_SECONDS", 0.1)
+    bench = make()
+    async with bench.server.serving(HERE) as serving, connected(serving.url) as slow, connected(serving.url) as fine:
+        await fine.ask("POST", *call("wait"))
+        slow.writer.write(said)
+        assert await closed(slow) == b""
+        bench.go.set()
+        assert (await fine.whole())[0] == 200
+        await fine.ask("POST", *call("add", {"a": 1, "b": 2}))
+        assert (await fine.whole())[0] == 200
+
+
+@pytest.mark.parametrize("pieces", [1, 50])
+@pytest.mark.parametrize("count", [1, 300])
+async def test_headers_that_are_too_large_or_too_many_are_refused(count: int, pieces: int) -> None:
+    async with make().server.serving(HERE) as serving, connected(serving.url) as http:
+        headers, body = call("add", {"a": 1, "b": 2})
+        more = {"X-Large": "x" * (100 << 10)} if count == 1 else {f"X-{n}": "x" for n in range(count)}
+        given = {"Host": "localhost", "Content-Length": str(len(body)), **headers, **more}
+        lines = ["POST /mcp HTTP/1.1", *(f"{name}: {value}" for name, value in given.items()), "", ""]
+        whole = "\r\n".join(lines).encode() + body
+        size = len(whole) // pieces + 1
+        with contextlib.suppress(ConnectionError):
+            for start in range(0, len(whole), size):
+                http.writer.write(whole[start : start + size])
+                await http.writer.drain()
+                await asyncio.sleep(0)
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):  # it may be reset while we still write
+            assert (await http.head())[0] == 431
+        await closed(http)
+    async with make().server.serving(HERE) as serving, connected(serving.url) as http:
+        own, body = call("add", {"a": 1, "b": 2})
+        await http.ask("POST", {**own, "X-Large": "x" * (48 << 10)}, body)
+        assert (await http.whole())[0] == 200
+
+
+async def test_a_body_that_does_not_come_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("modelwire.server.http.app.BODY_SECONDS", 0.05)
+    async with make().server.serving(HERE) as serving, connected(serving.url) as http:
+        own, body = call("add", {"a": 1, "b": 2})
+        await http.ask("POST", {**own, "Content-Length": "5000"}, body)
+        status, headers, _ = await http.whole()
+        assert (status, headers["connection"]) == (408, "close")
+        assert await closed(http) == b""
+
+
+async def test_bytes_that_are_no_http_are_answered_and_cut_off() -> None:
+    async with make().server.serving(HERE) as serving, connected(serving.url) as http:
+        http.writer.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        assert (await closed(http)).startswith(b"HTTP/1.1 400 ")
+
+
 async def test_an_endpoint_that_makes_no_sense_is_refused() -> None:
     server = Server("s")
     for endpoint in ("http://", "http://127.0.0.1:x/mcp", "http://127.0.0.1:0/mcp?a=1", "http://a@127.0.0.1:0/mcp"):

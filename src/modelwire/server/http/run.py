@@ -129,6 +129,8 @@ class _Http:
 def _uvicorn(app: App, options: ServeOptions) -> Any:
     import uvicorn
 
+    from modelwire.server.http.guarded import Guarded
+
     class Quiet(uvicorn.Server):
         """uvicorn without its own signals: those belong to the program, or to whoever awaits the serving."""
 
@@ -146,7 +148,7 @@ def _uvicorn(app: App, options: ServeOptions) -> Any:
 
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=Guarded,
         ws="none",
         loop="none",
         lifespan="off",
