@@ -33,7 +33,8 @@ class ServeOptions(TypedDict, total=False):
         allowed_hosts: On HTTP as for `Server.asgi`; likewise ``allowed_origins`` and ``principal``.
         allowed_origins: See ``allowed_hosts``.
         principal: See ``allowed_hosts``.
-        stateless: On HTTP as for `Server.asgi`; likewise ``health`` and ``routes``.
+        stateless: On HTTP as for `Server.asgi`; likewise ``sse``, ``health`` and ``routes``.
+        sse: See ``stateless``.
         health: See ``stateless``.
         routes: See ``stateless``.
     """
@@ -46,6 +47,7 @@ class ServeOptions(TypedDict, total=False):
     allowed_origins: Collection[str]
     principal: Principal | None
     stateless: bool
+    sse: bool
     health: str | None
     routes: Mapping[str, Asgi] | None
 

@@ -210,6 +210,7 @@ class Server(Registration):
         max_sessions: int = 10_000,
         session_idle: float = 1800,
         stateless: bool = False,
+        sse: bool = False,
         health: str | None = None,
         routes: Mapping[str, Asgi] | None = None,
     ) -> App:
@@ -231,6 +232,7 @@ class Server(Registration):
             stateless: Keep nothing from one request to the next on handshake revisions either, so that any process may
                 answer any request. Clients then cannot be asked anything, told of nothing outside a request, and not
                 come back to a stream.
+            sse: Serve clients of 2024-11-05 too, which open ``/sse`` and post to ``/messages`` beside the endpoint.
             health: A path, such as ``/health``, that answers whether the server is up, whoever asks.
             routes: Applications of your own by path, such as ``{"/": page}``. They look at ``Host`` and ``Origin``
                 themselves.
@@ -249,6 +251,7 @@ class Server(Registration):
             max_sessions=max_sessions,
             session_idle=session_idle,
             stateless=stateless,
+            sse=sse,
             health=health,
             routes=routes,
         )

@@ -28,9 +28,10 @@ from modelwire.rules.http import (
     is_loopback,
     revision_named,
 )
-from modelwire.server.http import handshake, per_request
+from modelwire.server.http import handshake, old_sse, per_request
 from modelwire.server.http.at_work import AtWork
 from modelwire.server.http.exchange import Incoming
+from modelwire.server.http.old_sse import OldSse
 from modelwire.server.http.reply import Receive, Send, respond
 from modelwire.server.http.sessions import Sessions
 from modelwire.server.lifespan import Running
@@ -62,6 +63,7 @@ class App:
         max_sessions: int = MAX_SESSIONS,
         session_idle: float = SESSION_IDLE,
         stateless: bool = False,
+        sse: bool = False,
         health: str | None = None,
         routes: Mapping[str, Asgi] | None = None,
     ) -> None:
@@ -78,6 +80,7 @@ class App:
         self._routes = {name.rstrip("/"): route for name, route in (routes or {}).items()}
         self._bound: dict[str | None, Allowed] = {}
         self._sessions = Sessions(max_sessions, session_idle)
+        self._old = OldSse(server, max_sessions) if sse else None
         self._at_work = AtWork()
         self._starting = asyncio.Lock()
         self._running: Running | None = None
@@ -135,6 +138,8 @@ class App:
         if over:
             await asyncio.wait(over, timeout=grace)
         await self._at_work.close()
+        if self._old is not None:
+            await self._old.close(grace)
         await self._sessions.close("the server is ending")
         running, self._running = self._running, None
         if running is not None:
@@ -170,7 +175,10 @@ class App:
             body = found
         running = await self.start()
         incoming = Incoming(scope, receive, send, headers, body, await self._asks(scope))
-        await self._route(running, incoming)
+        if self._old is not None and below(scope) in old_sse.PATHS:
+            await self._old.answer(running, incoming)
+        else:
+            await self._route(running, incoming)
 
     async def _route(self, running: Running, incoming: Incoming) -> None:
         method = incoming.scope["method"]
@@ -195,6 +203,8 @@ class App:
         """Return why a request is refused before its body is read."""
         if self._closed:
             return Refusal(503, "the server is ending", headers={"retry-after": "1"})
+        if self._old is not None and below(scope) in old_sse.PATHS:
+            return allowed.refusal(headers) or old_sse.unfit(below(scope), scope["method"], headers)
         if self._path not in (below(scope), scope["path"].rstrip("/")):
             return Refusal(404, f"there is nothing here; the MCP endpoint is {self._path or '/'}", -32601)
         return allowed.refusal(headers) or self._unfit(scope["method"], headers)

@@ -21,7 +21,7 @@ SILENCE = 15.0
 """Seconds without a word after which a stream begins, or says that it is still there."""
 
 Pairs = Iterable[tuple[bytes, bytes]]
-_STREAM: list[tuple[bytes, bytes]] = [
+STREAM_HEADERS: list[tuple[bytes, bytes]] = [
     (b"content-type", EVENTS.encode()),
     (b"cache-control", b"no-store"),
     # "servers SHOULD include the X-Accel-Buffering: no header" (2026-07-28, basic/transports/streamable-http)
@@ -108,15 +108,15 @@ class Reply:
         if self._answer is not None and not self._events:
             return await _taken(self._whole(*self._answer))
         sending = asyncio.ensure_future(_taken(self._run()))
-        gone = asyncio.ensure_future(_gone(receive))
+        leaving = asyncio.ensure_future(gone(receive))
         try:
-            await asyncio.wait([sending, gone], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([sending, leaving], return_when=asyncio.FIRST_COMPLETED)
             return sending.done() and sending.result()
         finally:
             self._over = True
-            for task in (sending, gone):
+            for task in (sending, leaving):
                 task.cancel()
-            await asyncio.wait([sending, gone])
+            await asyncio.wait([sending, leaving])
 
     async def _run(self) -> None:
         while True:
@@ -156,7 +156,9 @@ class Reply:
     async def _start(self) -> None:
         if not self.streaming:
             self.streaming = True
-            await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *self._headers]})
+            await self._send(
+                {"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *self._headers]}
+            )
 
     async def _end_stream(self) -> None:
         await self._start()
@@ -199,6 +201,7 @@ async def _respond(send: Send, status: int, body: bytes, headers: Pairs, kind: s
     await send({"type": "http.response.body", "body": body})
 
 
-async def _gone(receive: Receive) -> None:
+async def gone(receive: Receive) -> None:
+    """Return once the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

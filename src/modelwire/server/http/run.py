@@ -64,6 +64,7 @@ async def open_http(server: Server, endpoint: str, options: ServeOptions) -> End
         allowed_origins=options.get("allowed_origins", ()),
         principal=options.get("principal"),
         stateless=options.get("stateless", False),
+        sse=options.get("sse", False),
         health=options.get("health"),
         routes=options.get("routes"),
     )
