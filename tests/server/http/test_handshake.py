@@ -154,6 +154,20 @@ async def test_the_end_of_the_application_ends_what_is_open() -> None:
         assert await client.ask("tools/list").done() == 503
 
 
+async def test_an_end_with_grace_waits_for_what_is_being_answered() -> None:
+    bench = make()
+    async with legacy(bench.server) as client:
+        stream = client.get()
+        await stream.started()
+        call = client.call("wait")
+        await bench.waiting.wait()
+        ending = asyncio.create_task(client.http.app.aclose(5))
+        await stream.done()  # nothing more comes on it
+        bench.go.set()
+        assert (await call.result())["content"][0]["text"] == "wait"
+        await ending
+
+
 # ------------------------------------------------------------------ versions and statuses
 
 

@@ -119,12 +119,17 @@ class HttpSession:
         self.connection = Connection(server.dispatcher, self._said, session=Session(principal))
         self.connection.observers = server.observers
         server.features.attach(self.connection, server.announce_lists, running)
+        self.connection.crowded = self._crowded
         self.own = Stream(_OWN, primed=False, kept=kept)
         self.streams: dict[int, Stream] = {}
         self._numbers = _OWN
         self.last_used = self.connection.loop.time()
         self.busy = 0
         """How many HTTP requests it is answering."""
+
+    def _crowded(self, mebibytes: int = 1) -> bool:
+        replies = [stream.reply for stream in (self.own, *self.streams.values()) if stream.reply is not None]
+        return any(reply.crowded(mebibytes) for reply in replies)
 
     def _said(self, frame: bytes) -> None:
         self._told(frame)
