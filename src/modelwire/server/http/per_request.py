@@ -157,12 +157,7 @@ async def _call(server: Server, running: Running, at_work: AtWork, incoming: Inc
     elif isinstance(found, Call):
         found.deliver = finish
         found.http = incoming
-        problem = _argument_mismatch(server, incoming, found)
-        if problem is not None:
-            found.answered(jsonrpc.encode_error(found.id, HEADER_MISMATCH, problem))
-        elif found.now is not None and connection.loop.get_task_factory() is None:
-            server.dispatcher.answer_now(found, found.now)
-        else:
+        if not _answered_now(server, incoming, found):
             found.task = asyncio.ensure_future(server.dispatcher.answer(found))
             at_work.begin(found, reply)
     stayed = False
@@ -174,6 +169,18 @@ async def _call(server: Server, running: Running, at_work: AtWork, incoming: Inc
                 # "Closing the SSE response stream MUST be treated by the server as cancellation of that request."
                 found.cancel("the client closed the stream")
             at_work.end(found)
+
+
+def _answered_now(server: Server, incoming: Incoming, call: Call) -> bool:
+    """Answer without a task what contradicts its headers and what never waits; False for anything else."""
+    problem = _argument_mismatch(server, incoming, call)
+    if problem is not None:
+        call.answered(jsonrpc.encode_error(call.id, HEADER_MISMATCH, problem))
+    elif call.now is not None and call.connection.loop.get_task_factory() is None:
+        server.dispatcher.answer_now(call, call.now)
+    else:
+        return False
+    return True
 
 
 def _event_sink(reply: Reply) -> Callable[[bytes], None]:
