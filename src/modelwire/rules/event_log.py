@@ -36,8 +36,9 @@ class EventLog:
         return [(event_id(self.stream, number), data) for number, data in self._kept if number > place]
 
     def says(self, place: int) -> bool:
-        """Whether a place is one that this stream has had."""
-        return 0 <= place <= self.last
+        """Whether this stream has had a place, and everything that was said after it is kept."""
+        first = self._kept[0][0] if self._kept else 1
+        return first - 1 <= place <= self.last
 
 
 def event_id(stream: int, place: int) -> str:

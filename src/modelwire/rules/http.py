@@ -13,6 +13,8 @@ import functools
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
+from ipaddress import AddressValueError, IPv6Address, ip_address
 from typing import Any, Final
 
 from modelwire.errors import (
@@ -31,6 +33,7 @@ from modelwire.rules.param_headers import Path, value_at
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+"""The names of this machine that nobody else has."""
 
 _STATUS: Final = {
     PARSE_ERROR: 400,
@@ -43,7 +46,10 @@ _STATUS: Final = {
 }
 _BASE64 = re.compile(r"=\?base64\?(.*)\?=\Z", re.DOTALL)
 _VISIBLE = re.compile(r"[\t\x20-\x7e]*\Z")
-_AUTHORITY = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@\s\[\]]+))(?::(\d{1,5}))?\Z")
+_NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,4})?\Z")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_AUTHORITY = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@,\s\[\]]+))(?::([0-9]{1,5}))?\Z")
+_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 class Headers:
@@ -95,6 +101,16 @@ class Refusal:
         return jsonrpc.encode_error(id_, self.code, self.reason)
 
 
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if address in LOOPBACK:
+        return True
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
 def status_of(code: int | None) -> int:
     """Return the status of an answer of 2026-07-28 that stands alone.
 
@@ -132,13 +148,24 @@ class Allowed:
                 return Refusal(403, f"the Origin {origin!r} may not ask; add it to allowed_origins=")
         return None
 
+    def shares(self, headers: Headers) -> str | None:
+        """Return the origin of the page that asks, where somebody has said that it may; None for any other."""
+        for origin in headers.all("origin"):
+            return origin if self._named(origin) else None
+        return None
+
+    def _named(self, origin: str) -> bool:
+        return "*" in self.origins or _plain(origin) in {_plain(item.rstrip("/")) for item in self.origins}
+
     def _known(self, host: str, port: str | None) -> bool:
-        wanted = {*(self.hosts or ())}
+        hosts = self.hosts or ()
+        if host in hosts:
+            return True
         shown = f"[{host}]" if ":" in host else host
-        return bool({host, shown, f"{shown}:{port}"} & {item.lower() for item in wanted})
+        return bool({host, shown, f"{shown}:{port}"} & {item.lower() for item in hosts})
 
     def _origin(self, origin: str) -> bool:
-        if "*" in self.origins or origin.lower() in {item.lower().rstrip("/") for item in self.origins}:
+        if self._named(origin):
             return True
         scheme, slashes, rest = origin.partition("://")
         name = _host(rest) if slashes and scheme.lower() in ("http", "https") else None
@@ -146,11 +173,22 @@ class Allowed:
         return name is not None and name[0] in LOOPBACK and self.hosts is not None and self._known(*name)
 
 
+def _plain(origin: str) -> str:
+    """An origin as browsers write it: in lower case, without the port that its scheme has anyway."""
+    origin = origin.lower()
+    return origin.removesuffix(_DEFAULT_PORTS.get(origin.partition(":")[0], "/"))
+
+
 def _host(authority: str) -> tuple[str, str | None] | None:
     found = _AUTHORITY.match(authority)
     if found is None:
         return None
-    return (found[1] or found[2]).lower().rstrip("."), found[3]
+    if found[1] is None:
+        return found[2].lower().removesuffix("."), found[3]
+    try:
+        return IPv6Address(found[1]).compressed, found[3]
+    except AddressValueError:
+        return None
 
 
 # ------------------------------------------------------------------ what is accepted
@@ -166,7 +204,7 @@ def accepts(headers: Headers, kind: str) -> bool:
 def _accepts(given: str, kind: str) -> bool:
     family = kind.partition("/")[0]
     best: tuple[int, float] = (-1, 0.0)
-    for item in given.split(","):
+    for item in _QUOTED.sub('""', given).split(","):
         name, *parameters = (part.strip().lower() for part in item.split(";"))
         rank = (kind, f"{family}/*", "*/*").index(name) if name in (kind, f"{family}/*", "*/*") else None
         if rank is not None:
@@ -239,7 +277,7 @@ def _differs(header: str, found: list[str], value: Any, encoded: bool) -> str | 
     said = _decoded(found[0]) if encoded else found[0]
     if said is None:
         return f"{header} is no well-formed base64"
-    if said == _written(value) or (type(value) is int and _number(said) == value):
+    if said == _written(value) or (type(value) in (int, float) and _same_number(said, value)):
         return None
     return f"{header} header value {said[:100]!r} does not match body value {_shown(value)}"
 
@@ -260,11 +298,9 @@ def _written(value: Any) -> str:
     return str(value)
 
 
-def _number(text: str) -> float | int | None:
-    try:
-        return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
-    except ValueError:
-        return None
+def _same_number(text: str, value: float) -> bool:
+    """Whether a text is that number: "servers SHOULD compare the header value and the body value numerically"."""
+    return _NUMBER.match(text) is not None and Decimal(text) == value
 
 
 def _shown(value: Any) -> str:

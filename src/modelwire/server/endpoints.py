@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast
 
 from modelwire.errors import ConfigError
@@ -16,7 +16,7 @@ from modelwire.rpc.message_stream import MessageStream
 from modelwire.server.serve import serve_stream
 
 if TYPE_CHECKING:
-    from modelwire.server.http.app import Principal
+    from modelwire.server.http.app import Asgi, Principal
     from modelwire.server.server import Server
 
 
@@ -33,6 +33,10 @@ class ServeOptions(TypedDict, total=False):
         allowed_hosts: On HTTP as for `Server.asgi`; likewise ``allowed_origins`` and ``principal``.
         allowed_origins: See ``allowed_hosts``.
         principal: See ``allowed_hosts``.
+        stateless: On HTTP as for `Server.asgi`; likewise ``sse``, ``health`` and ``routes``.
+        sse: See ``stateless``.
+        health: See ``stateless``.
+        routes: See ``stateless``.
     """
 
     max_connections: int
@@ -42,6 +46,10 @@ class ServeOptions(TypedDict, total=False):
     allowed_hosts: Collection[str] | None
     allowed_origins: Collection[str]
     principal: Principal | None
+    stateless: bool
+    sse: bool
+    health: str | None
+    routes: Mapping[str, Asgi] | None
 
 
 class Endpoint(Protocol):

@@ -7,7 +7,7 @@ stream itself: `modelwire.server.endpoints` does.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from modelwire.errors import ConfigError
@@ -31,7 +31,7 @@ from modelwire.server.serving import Serving, serve
 from modelwire.server.workers import WorkerPool
 
 if TYPE_CHECKING:
-    from modelwire.server.http.app import App, Principal
+    from modelwire.server.http.app import App, Asgi, Principal
 
 
 class Server(Registration):
@@ -209,6 +209,10 @@ class Server(Registration):
         principal: Principal | None = None,
         max_sessions: int = 10_000,
         session_idle: float = 1800,
+        stateless: bool = False,
+        sse: bool = False,
+        health: str | None = None,
+        routes: Mapping[str, Asgi] | None = None,
     ) -> App:
         """Return an ASGI application that serves this server over Streamable HTTP, every revision that has it.
 
@@ -225,9 +229,16 @@ class Server(Registration):
                 states belong to who they were made for.
             max_sessions: How many sessions there may be.
             session_idle: Seconds that a session is kept when nobody uses it.
+            stateless: Keep nothing from one request to the next on handshake revisions either, so that any process may
+                answer any request. Clients then cannot be asked anything, told of nothing outside a request, and not
+                come back to a stream.
+            sse: Serve clients of 2024-11-05 too, which open ``/sse`` and post to ``/messages`` beside the endpoint.
+            health: A path, such as ``/health``, that answers whether the server is up, whoever asks.
+            routes: Applications of your own by path, such as ``{"/": page}``. They look at ``Host`` and ``Origin``
+                themselves.
 
         Raises:
-            ConfigError: ``path`` is none.
+            ConfigError: ``path``, ``health`` or one of ``routes`` is no path.
         """
         from modelwire.server.http.app import App
 
@@ -239,6 +250,10 @@ class Server(Registration):
             principal=principal,
             max_sessions=max_sessions,
             session_idle=session_idle,
+            stateless=stateless,
+            sse=sse,
+            health=health,
+            routes=routes,
         )
 
     def session(self, send: Callable[[bytes], None] | None = None) -> ServerSession:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
 
 from modelwire.protocol.jsonrpc import InvalidFrame, Request
-from modelwire.protocol.revisions import Revision
+from modelwire.protocol.revisions import Revision, negotiate
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall
 from modelwire.rules import sse
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from modelwire.server.server import Server
 
 SESSION = "mcp-session-id"
+_ASSUMED: Final = negotiate("2025-03-26")
 SOON = 1.0
 """Seconds without a word until a stream begins: only what has an id can be taken up again."""
 
@@ -40,6 +42,31 @@ async def post(server: Server, running: Running, sessions: Sessions, incoming: I
         return
     fresh = found.id not in (incoming.headers.one(SESSION) or "")
     await _take(sessions, found, incoming, message, fresh)
+
+
+async def post_alone(server: Server, running: Running, sessions: Sessions, incoming: Incoming, message: Any) -> None:
+    """Answer a POST of which nothing is kept; the arguments are those of `post`.
+
+    The revision is the one that the header names; "the server SHOULD assume protocol version 2025-03-26" without it.
+    """
+    refusal = _wrong_version(incoming)
+    if refusal is not None:
+        await refuse(incoming, refusal, message.id if isinstance(message, Request) else None)
+        return
+    session = HttpSession(server, running, incoming.principal, kept=False)
+    if not (isinstance(message, Request) and message.method == "initialize"):
+        named = revision_named(incoming.headers)
+        session.connection.session.suppose(named if isinstance(named, Revision) else _ASSUMED)
+    sessions.passing.add(session)
+    try:
+        await _take(sessions, session, incoming, message, False)
+        # The client may have gone, which cancels nothing.
+        over = [call.closed() for call in session.connection.calls.values()]
+        if over:
+            await asyncio.wait(over)
+    finally:
+        sessions.passing.discard(session)
+        await session.end("the request was answered")
 
 
 def _session(
@@ -67,7 +94,7 @@ def _wrong_version(incoming: Incoming) -> Refusal | None:
 
 def _gone() -> Refusal:
     # "after which it MUST respond to requests containing that session ID with HTTP 404 Not Found"
-    return Refusal(404, "this session does not exist, or has ended; send initialize, without Mcp-Session-Id", -32001)
+    return Refusal(404, "this session does not exist, or has ended; send initialize, without Mcp-Session-Id")
 
 
 async def _take(sessions: Sessions, session: HttpSession, incoming: Incoming, message: Any, fresh: bool) -> None:
@@ -82,8 +109,9 @@ async def _take(sessions: Sessions, session: HttpSession, incoming: Incoming, me
         elif fresh:
             await _opened(sessions, session, incoming, found)
         else:
-            status = 400 if isinstance(message, InvalidFrame) else 200
-            await respond(incoming.send, status, found)
+            # What is not even a request is refused as a whole; a batch has an answer for each of its items.
+            refused = not isinstance(message, Request) and found.startswith(b"{")
+            await respond(incoming.send, 400 if refused else 200, found)
     finally:
         session.busy -= 1
         session.last_used = connection.loop.time()
@@ -132,6 +160,7 @@ async def get(sessions: Sessions, incoming: Incoming) -> None:
     reply.post(sse.COMMENT)  # so that the client has the headers at once
     for id_, data in stream.log.after(after):
         reply.post(sse.event(data, id=id_))
+    stream.heard = stream.log.last
     if stream.ended:
         reply.end()
     session.busy += 1
@@ -155,9 +184,8 @@ def _listener(sessions: Sessions, incoming: Incoming) -> tuple[HttpSession, Stre
         return _gone()
     last = incoming.headers.one("last-event-id")
     if last is None:
-        if session.own.reply is not None:
-            return Refusal(409, "this session has a GET stream already")
-        return session, session.own, session.own.log.last
+        # The old one, if there is one, gives way: a client that lost it without our knowing must get a new one.
+        return session, session.own, session.own.heard
     place = place_of(last)
     stream = None if place is None else session.stream(place[0])
     if place is None or stream is None or not stream.log.says(place[1]):
@@ -167,6 +195,10 @@ def _listener(sessions: Sessions, incoming: Incoming) -> tuple[HttpSession, Stre
 
 async def delete(sessions: Sessions, incoming: Incoming) -> None:
     """Answer a DELETE: the client needs its session no more."""
+    refusal = _wrong_version(incoming)
+    if refusal is not None:
+        await refuse(incoming, refusal)
+        return
     given = incoming.headers.one(SESSION)
     session = None if given is None else sessions.find(given, incoming.principal)
     if session is None:
@@ -183,5 +215,5 @@ async def refuse(incoming: Incoming, refusal: Refusal, id_: bytes | None = None)
 
 
 def speaks_handshake(named: Revision | str | None) -> bool:
-    """Whether a request is one of these revisions, by its header."""
-    return named is None or (isinstance(named, Revision) and named.handshake)
+    """Whether a request may be one of these revisions, by its header."""
+    return not isinstance(named, Revision) or named.handshake

@@ -25,6 +25,7 @@ from modelwire.rpc.observer import tell
 from modelwire.rules import sse
 from modelwire.rules.http import mirrored, mismatch, revision_named, status_of
 from modelwire.rules.session import Session, per_request_revisions
+from modelwire.server.http.at_work import AtWork
 from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.reply import Reply, respond
 from modelwire.server.lifespan import Running
@@ -65,12 +66,13 @@ def body_version(message: Any) -> str | None:
     return None if found is UNSET else found
 
 
-async def answer(server: Server, running: Running, incoming: Incoming, message: Any) -> None:
+async def answer(server: Server, running: Running, at_work: AtWork, incoming: Incoming, message: Any) -> None:
     """Answer a POST of 2026-07-28, or one that says it is of a revision that nobody knows.
 
     Args:
         server: The server.
         running: Its lifespan.
+        at_work: Where requests that take their time are noted.
         incoming: The request.
         message: Its body, decoded: a JSON-RPC message, or the `InvalidFrame` that it is instead.
     """
@@ -84,7 +86,7 @@ async def answer(server: Server, running: Running, incoming: Incoming, message: 
         # "This revision of the core protocol defines no client-to-server notifications over Streamable HTTP."
         await respond(incoming.send, 202)
         return
-    await _call(server, running, incoming, message)
+    await _call(server, running, at_work, incoming, message)
 
 
 def _refused(incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
@@ -138,7 +140,7 @@ def _argument_mismatch(server: Server, incoming: Incoming, call: Call) -> str | 
     return mismatch(incoming.headers, version, call.method.name, name, mirrored(entry.headers, found))
 
 
-async def _call(server: Server, running: Running, incoming: Incoming, message: Request) -> None:
+async def _call(server: Server, running: Running, at_work: AtWork, incoming: Incoming, message: Request) -> None:
     reply = Reply(incoming.send)
     connection = Connection(server.dispatcher, _event_sink(reply), session=Session(incoming.principal))
     connection.shared = running
@@ -155,17 +157,30 @@ async def _call(server: Server, running: Running, incoming: Incoming, message: R
     elif isinstance(found, Call):
         found.deliver = finish
         found.http = incoming
-        problem = _argument_mismatch(server, incoming, found)
-        if problem is not None:
-            found.answered(jsonrpc.encode_error(found.id, HEADER_MISMATCH, problem))
-        elif found.now is not None and connection.loop.get_task_factory() is None:
-            server.dispatcher.answer_now(found, found.now)
-        else:
+        if not _answered_now(server, incoming, found):
             found.task = asyncio.ensure_future(server.dispatcher.answer(found))
-    stayed = await reply.run(incoming.receive)
-    if not stayed and isinstance(found, Call):
-        # "Closing the SSE response stream MUST be treated by the server as cancellation of that request."
-        found.cancel("the client closed the stream")
+            at_work.begin(found, reply)
+    stayed = False
+    try:
+        stayed = await reply.run(incoming.receive)
+    finally:
+        if isinstance(found, Call):
+            if not stayed:
+                # "Closing the SSE response stream MUST be treated by the server as cancellation of that request."
+                found.cancel("the client closed the stream")
+            at_work.end(found)
+
+
+def _answered_now(server: Server, incoming: Incoming, call: Call) -> bool:
+    """Answer without a task what contradicts its headers and what never waits; False for anything else."""
+    problem = _argument_mismatch(server, incoming, call)
+    if problem is not None:
+        call.answered(jsonrpc.encode_error(call.id, HEADER_MISMATCH, problem))
+    elif call.now is not None and call.connection.loop.get_task_factory() is None:
+        server.dispatcher.answer_now(call, call.now)
+    else:
+        return False
+    return True
 
 
 def _event_sink(reply: Reply) -> Callable[[bytes], None]:
@@ -195,10 +210,12 @@ async def _sent(server: Server, incoming: Incoming, body: bytes, status: int) ->
 def names_per_request(named: Revision | str | None, message: Any) -> bool:
     """Whether a POST is one of 2026-07-28, by its header or its body; an unknown revision counts as a newer one.
 
+    A header of an older revision over a body that names another is one too, so that it is refused as a mismatch.
+
     Args:
         named: What `revision_named` found.
         message: The body, decoded.
     """
     if isinstance(named, Revision):
-        return not named.handshake
+        return not named.handshake or body_version(message) not in (None, named.name)
     return named is not None or body_version(message) is not None

@@ -21,7 +21,7 @@ SILENCE = 15.0
 """Seconds without a word after which a stream begins, or says that it is still there."""
 
 Pairs = Iterable[tuple[bytes, bytes]]
-_STREAM: list[tuple[bytes, bytes]] = [
+STREAM_HEADERS: list[tuple[bytes, bytes]] = [
     (b"content-type", EVENTS.encode()),
     (b"cache-control", b"no-store"),
     # "servers SHOULD include the X-Accel-Buffering: no header" (2026-07-28, basic/transports/streamable-http)
@@ -106,21 +106,17 @@ class Reply:
             receive: ASGI's; it tells when the client goes.
         """
         if self._answer is not None and not self._events:
-            await self._whole(*self._answer)
-            return True
-        sending = asyncio.ensure_future(self._run())
-        gone = asyncio.ensure_future(_gone(receive))
+            return await _taken(self._whole(*self._answer))
+        sending = asyncio.ensure_future(_taken(self._run()))
+        leaving = asyncio.ensure_future(gone(receive))
         try:
-            await asyncio.wait([sending, gone], return_when=asyncio.FIRST_COMPLETED)
-            if not sending.done():
-                return False
-            sending.result()
-            return True
+            await asyncio.wait([sending, leaving], return_when=asyncio.FIRST_COMPLETED)
+            return sending.done() and sending.result()
         finally:
             self._over = True
-            for task in (sending, gone):
+            for task in (sending, leaving):
                 task.cancel()
-            await asyncio.wait([sending, gone])
+            await asyncio.wait([sending, leaving])
 
     async def _run(self) -> None:
         while True:
@@ -160,7 +156,9 @@ class Reply:
     async def _start(self) -> None:
         if not self.streaming:
             self.streaming = True
-            await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *self._headers]})
+            await self._send(
+                {"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *self._headers]}
+            )
 
     async def _end_stream(self) -> None:
         await self._start()
@@ -170,11 +168,20 @@ class Reply:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
     async def _whole(self, body: bytes, status: int) -> None:
-        await respond(self._send, status, body, self._headers)
+        await _respond(self._send, status, body, self._headers, JSON)
+
+
+async def _taken(sending: Awaitable[None]) -> bool:
+    """Send; ASGI says of a client that has gone with an OSError, or with nothing at all."""
+    try:
+        await sending
+    except OSError:
+        return False
+    return True
 
 
 async def respond(send: Send, status: int, body: bytes = b"", headers: Pairs = (), kind: str = JSON) -> None:
-    """Send a whole response.
+    """Send a whole response, if the client is still there.
 
     Args:
         send: ASGI's.
@@ -183,6 +190,10 @@ async def respond(send: Send, status: int, body: bytes = b"", headers: Pairs = (
         headers: More headers.
         kind: The body's media type.
     """
+    await _taken(_respond(send, status, body, headers, kind))
+
+
+async def _respond(send: Send, status: int, body: bytes, headers: Pairs, kind: str) -> None:
     given = [(b"content-length", b"%d" % len(body)), *headers]
     if body:
         given.insert(0, (b"content-type", kind.encode()))
@@ -190,6 +201,7 @@ async def respond(send: Send, status: int, body: bytes = b"", headers: Pairs = (
     await send({"type": "http.response.body", "body": body})
 
 
-async def _gone(receive: Receive) -> None:
+async def gone(receive: Receive) -> None:
+    """Return once the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from modelwire.errors import ConfigError
-from modelwire.rules.http import LOOPBACK
+from modelwire.rules.http import LOOPBACK, is_loopback
 from modelwire.server.endpoints import Endpoint, ServeOptions
 from modelwire.server.http.app import App
 from modelwire.transports.socket_address import TcpAddress
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 BACKLOG = 2048
 GRACE = 5.0
 """Seconds that running requests have once the serving is to end."""
+LINGER = 1.0
+"""Seconds that clients then have to take what is sent to them."""
 KEEP_ALIVE = 75
 """Seconds that a connection is kept between two requests: longer than most clients keep theirs."""
 MAX_CONNECTIONS = 10_000
@@ -55,12 +57,16 @@ async def open_http(server: Server, endpoint: str, options: ServeOptions) -> End
     if hosts is None and host not in ("0.0.0.0", "::"):
         # On loopback only names of loopback, elsewhere the address that it was bound to: what else a page calls us
         # is another name for the same machine, and DNS rebinding.
-        hosts = LOOPBACK if host in LOOPBACK else {host}
+        hosts = {*LOOPBACK, host} if is_loopback(host) else {host}
     app = server.asgi(
         path,
         allowed_hosts=hosts,
         allowed_origins=options.get("allowed_origins", ()),
         principal=options.get("principal"),
+        stateless=options.get("stateless", False),
+        sse=options.get("sse", False),
+        health=options.get("health"),
+        routes=options.get("routes"),
     )
     return _Http(app, sockets, f"{scheme}://{shown}:{bound}{path}", options)
 
@@ -104,10 +110,15 @@ class _Http:
     async def _end(self, uvicorn: Any, serving: asyncio.Future[None]) -> None:
         """The order of the end: nothing new is accepted, streams end with their results, requests finish."""
         uvicorn.should_exit = True
-        ending = asyncio.ensure_future(self._app.aclose())
-        await asyncio.wait([serving, ending], timeout=GRACE)
-        uvicorn.force_exit = True
-        await asyncio.wait([serving, ending])
+        ending = asyncio.ensure_future(self._app.aclose(GRACE))
+        await asyncio.wait([ending])
+        await asyncio.wait([serving], timeout=LINGER)
+        if not serving.done():
+            # Somebody does not read what is sent to them, and uvicorn would wait for ever.
+            uvicorn.force_exit = True
+            for connection in list(uvicorn.server_state.connections):
+                connection.transport.abort()
+            await asyncio.wait([serving])
         for done in (serving, ending):
             done.result()
 
@@ -118,6 +129,8 @@ class _Http:
 
 def _uvicorn(app: App, options: ServeOptions) -> Any:
     import uvicorn
+
+    from modelwire.server.http.guarded import Guarded
 
     class Quiet(uvicorn.Server):
         """uvicorn without its own signals: those belong to the program, or to whoever awaits the serving."""
@@ -136,7 +149,7 @@ def _uvicorn(app: App, options: ServeOptions) -> Any:
 
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=Guarded,
         ws="none",
         loop="none",
         lifespan="off",
@@ -145,7 +158,6 @@ def _uvicorn(app: App, options: ServeOptions) -> Any:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=int(GRACE),
         limit_concurrency=options.get("max_connections", MAX_CONNECTIONS),
         ssl_certfile=options.get("cert"),
         ssl_keyfile=options.get("key"),

@@ -39,15 +39,19 @@ class Stream:
     Args:
         number: Its number in the session.
         primed: Whether it begins with an event without data, so that a client can come back before anything is said.
+        kept: Whether a client can come back to it at all.
     """
 
-    def __init__(self, number: int, *, primed: bool) -> None:
+    def __init__(self, number: int, *, primed: bool, kept: bool = True) -> None:
         self.number = number
         self.log = EventLog(number)
         self.reply: Reply | None = None
         self.ended = False
         self.primed = primed
+        self._kept = kept
         self.begun = False
+        self.heard = 0
+        """The last place that was given to a response."""
 
     def attach(self, reply: Reply) -> None:
         """Have a response hear what is said from now on; who heard it before hears no more."""
@@ -69,11 +73,12 @@ class Stream:
 
     def post(self, frame: bytes) -> None:
         """Say something."""
-        id_ = self.log.add(frame)
+        id_ = self.log.add(frame) if self._kept else None
         if self.reply is not None:
             if not self.begun:
                 self.prime(self.reply)
             self.reply.post(sse.event(frame, id=id_))
+            self.heard = self.log.last
 
     def finish(self, frame: bytes) -> None:
         """Say the last thing: the answer."""
@@ -103,21 +108,28 @@ class HttpSession:
         server: The server.
         running: Its lifespan.
         principal: Whose it is; nobody else may use it.
+        kept: Whether the client can come back to it; otherwise it is for one POST.
     """
 
-    def __init__(self, server: Server, running: Running, principal: str | None) -> None:
+    def __init__(self, server: Server, running: Running, principal: str | None, *, kept: bool = True) -> None:
         self.id = secrets.token_urlsafe(24)
         self.principal = principal
+        self.kept = kept
         self._server = server
         self.connection = Connection(server.dispatcher, self._said, session=Session(principal))
         self.connection.observers = server.observers
         server.features.attach(self.connection, server.announce_lists, running)
-        self.own = Stream(_OWN, primed=False)
+        self.connection.crowded = self._crowded
+        self.own = Stream(_OWN, primed=False, kept=kept)
         self.streams: dict[int, Stream] = {}
         self._numbers = _OWN
         self.last_used = self.connection.loop.time()
         self.busy = 0
         """How many HTTP requests it is answering."""
+
+    def _crowded(self, mebibytes: int = 1) -> bool:
+        replies = [stream.reply for stream in (self.own, *self.streams.values()) if stream.reply is not None]
+        return any(reply.crowded(mebibytes) for reply in replies)
 
     def _said(self, frame: bytes) -> None:
         self._told(frame)
@@ -136,7 +148,8 @@ class HttpSession:
         """Return a new stream, for a POST."""
         self._numbers += 1
         revision = self.connection.session.revision
-        stream = Stream(self._numbers, primed=revision is not None and revision.covers("2025-11-25", None))
+        primed = self.kept and revision is not None and revision.covers("2025-11-25", None)
+        stream = Stream(self._numbers, primed=primed, kept=self.kept)
         self.streams[self._numbers] = stream
         ended = [number for number, other in self.streams.items() if other.ended]
         for number in ended[:-_MOST_ENDED]:
@@ -207,6 +220,8 @@ class Sessions:
         self._found: dict[str, HttpSession] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
+        self.passing: set[HttpSession] = set()
+        """Those that are for one POST, while it is answered."""
 
     def __len__(self) -> int:
         return len(self._found)
@@ -247,11 +262,24 @@ class Sessions:
                 self.drop(session, "the session was idle for too long")
         self._arm(loop)
 
+    def hang_up(self) -> None:
+        """End the streams of GET: nothing more comes on them."""
+        for session in self._found.values():
+            if session.own.reply is not None:
+                session.own.reply.end()
+
+    def calls(self) -> list[Call]:
+        """Return every request that is not answered yet."""
+        sessions = (*self._found.values(), *self.passing)
+        return [call for session in sessions for call in session.connection.calls.values()]
+
     async def close(self, why: str) -> None:
         """End every session."""
         if self._timer is not None:
             self._timer.cancel()
         for session in list(self._found.values()):
             self.drop(session, why)
+        if self.passing:
+            await asyncio.gather(*(session.end(why) for session in self.passing))
         if self._ending:
             await asyncio.wait(self._ending)
