@@ -132,7 +132,7 @@ class Binder:
 class CarefulBinder(Binder):
     """A binder some of whose arguments msgspec alone would not convert, or would take too much for."""
 
-    __slots__ = ("_fence", "_nodes")
+    __slots__ = ("_completing", "_fence", "_nodes")
 
     def __init__(self, name: str, arguments: Sequence[Argument]) -> None:
         super().__init__(name, arguments)
@@ -143,6 +143,11 @@ class CarefulBinder(Binder):
         ]
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_completing":
+            plain = [(index, item.type) for index, item in enumerate(self._arguments.values())]
+            whole = [(index, node.complete) for index, node in plain if isinstance(node, Plain)]
+            self._completing = [(index, complete) for index, complete in whole if complete is not None]
+            return self._completing
         if name != "_fence":
             return super().__getattr__(name)
         fences = {name: fence for name, item in self._arguments.items() if (fence := _fence(item)) is not None}
@@ -159,6 +164,8 @@ class CarefulBinder(Binder):
             for index, name, node in self._nodes:
                 if type(values[index]) is msgspec.Raw:
                     values[index] = node.read(values[index], name)
+            for index, complete in self._completing:
+                complete(values[index])
         except (*_DECODE_FAULTS, Misfit):
             return self._one_by_one(text)
         return tuple(values)
@@ -171,8 +178,13 @@ def binder(name: str, arguments: Sequence[Argument]) -> Binder:
         name: What is called, for messages.
         arguments: The parameters to fill.
     """
-    careful = any(not isinstance(item.type, Plain) or item.type.fence is not None for item in arguments)
-    return CarefulBinder(name, arguments) if careful else Binder(name, arguments)
+    return CarefulBinder(name, arguments) if any(_needs_care(item.type) for item in arguments) else Binder(name, arguments)
+
+
+def _needs_care(node: Node) -> bool:
+    if not isinstance(node, Plain) or node.fence is not None:
+        return True
+    return not node.closed and node.complete is not None  # closed, a class has a fence
 
 
 def _fence(argument: Argument) -> Any:
