@@ -297,6 +297,8 @@ def _field_refusals(cls: Any, seen: dict[int, Any]) -> Iterator[str]:
         yield f"{cls.__name__} says which other members it takes, which msgspec would not look at"
     if any(not field.init for field in getattr(cls, "__dataclass_fields__", {}).values()):
         yield f"{cls.__name__} sets fields by itself, which msgspec would let a caller set"
+    if has_own_init(cls):
+        yield f"{cls.__name__} has an __init__ of its own, which msgspec would not call"
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except Exception as error:
@@ -304,6 +306,12 @@ def _field_refusals(cls: Any, seen: dict[int, Any]) -> Iterator[str]:
         return
     for field, hint in hints.items():
         yield from (f"{cls.__name__}.{field}: {reason}" for reason in _refusals(hint, seen))
+
+
+def has_own_init(cls: Any) -> bool:
+    """Whether the ``__init__`` of a dataclass was written by hand."""
+    code = getattr(cls.__init__, "__code__", None)
+    return dataclasses.is_dataclass(cls) and getattr(code, "co_filename", "") != "<string>"  # where dataclasses' is
 
 
 def _has_fields(cls: Any) -> bool:
