@@ -24,17 +24,30 @@ _DECODE_FAULTS = (msgspec.MsgspecError, ValueError, RecursionError)
 MISSING: Any = inspect.Parameter.empty
 
 
+_TOLD = 50
+"""Faults that are told one by one; who sees so many knows what to put right."""
+
+
+def few(problems: Sequence[str]) -> list[str]:
+    """Return clauses on faults, the last of them a number where there are too many to tell."""
+    more = len(problems) - _TOLD
+    return list(problems) if more <= 0 else [*problems[:_TOLD], f"and {more} more like these"]
+
+
 class ArgumentErrors(ToolError):
     """The arguments of a call do not fit; the message says all that is wrong, for a model to put right.
 
     Args:
         name: The tool, prompt or resource that was called.
         problems: One clause per fault, each naming the argument.
+
+    Attributes:
+        problems: The first of them; of a long list of values, each may have a fault.
     """
 
     def __init__(self, name: str, problems: Sequence[str]) -> None:
-        self.problems = list(problems)
-        super().__init__(f"The arguments of {name} are wrong:\n" + "\n".join(f"- {problem}" for problem in problems))
+        self.problems = few(problems)
+        super().__init__(f"The arguments of {name} are wrong:\n" + "\n".join(f"- {text}" for text in self.problems))
 
 
 def not_an_object(raw: msgspec.Raw | bytes) -> RpcError:
