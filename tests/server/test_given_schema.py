@@ -47,6 +47,8 @@ def chain(levels: int) -> dict[str, Any]:
         ("object", "inputSchema must be a JSON Schema as a dict, not a str"),
         (True, "inputSchema must be a JSON Schema as a dict, not a bool"),
         ({**OBJECT, "$schema": "http://json-schema.org/draft-07/schema#"}, "draft-07"),
+        ({**OBJECT, "$schema": 5}, "has a $schema that is no text, but the number 5"),
+        ({**OBJECT, "properties": {5: {}}}, "has a member called 5; names are text"),
         ({**OBJECT, "properties": {"a": {"$schema": "http://json-schema.org/draft-04/schema#"}}}, "draft-04"),
         ({**OBJECT, "properties": {"a": {"$ref": "http://localhost:9/schema"}}}, "nothing is fetched"),
         ({**OBJECT, "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "'file:///etc/passwd'"),
