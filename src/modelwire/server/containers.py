@@ -45,8 +45,8 @@ class Items(Node):
             raise _collected(
                 lambda item, place: load(item, place, lax), ((f"{path}[{i}]", item) for i, item in enumerate(items))
             ) from None
-        except TypeError:  # an item that cannot be in a set
-            self.misfit(items, path)
+        except TypeError:
+            raise Misfit([f"{path}: expected items that are no lists and no objects, which a set cannot hold"]) from None
 
     def dump(self, value: Any, path: str) -> Any:
         if not isinstance(value, self._classes):
