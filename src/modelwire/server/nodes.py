@@ -86,6 +86,10 @@ class Node:
         """Say what values are, as a noun phrase."""
         raise NotImplementedError
 
+    def constants(self) -> dict[str, Any]:
+        """Return the members of its objects that have one value only, with that."""
+        return {}
+
     def shape(self) -> Any:
         """Return a type by which msgspec refuses the members that objects inside do not know; None without objects."""
         return None

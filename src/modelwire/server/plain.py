@@ -128,5 +128,8 @@ class Plain(Node):
     def expected(self) -> str:
         return explain.expected(self.kind) if self.parts is None else self.parts.expected()
 
+    def constants(self) -> dict[str, Any]:
+        return {} if self.parts is None else self.parts.constants()
+
     def shape(self) -> Any:
         return None if self.parts is None else self.parts.shape()
