@@ -220,6 +220,12 @@ class Checked(Node):
     def wanted(self) -> frozenset[str]:
         return self._inner.wanted
 
+    def read(self, raw: msgspec.Raw | bytes, path: str) -> Any:
+        found = self._inner.read(raw, path)  # from the text: a decimal keeps all of its digits
+        if not self._hold(found):
+            self.misfit(msgspec.json.decode(raw), path)
+        return found
+
     def load(self, value: Any, path: str, lax: bool = False) -> Any:
         found = self._inner.load(value, path, lax)
         if not self._hold(found):
