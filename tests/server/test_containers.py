@@ -40,7 +40,8 @@ def bind(annotation: Any, value: Any) -> Any:
         (dict[int, Path], {"x": "a"}, ['a member name of v: expected an integer, got "x"']),
         (dict[uuid.UUID, Path], {"x": "a"},
          ['a member name of v: expected a UUID such as "3f2b8a52-6c1d-4e8e-9d2a-0c5b7f9e1a64", got "x"']),
-        (set[Point | uuid.UUID], [{"x": 1}], ["v: expected items that are no lists and no objects, which a set cannot hold"]),
+        (set[Point | uuid.UUID], [{"x": 1}],
+         ["v: expected items that are no lists and no objects, which a set cannot hold"]),
     ],
 )  # fmt: skip
 def test_all_faults_are_told_where_they_are(annotation: Any, value: Any, told: list[str]) -> None:

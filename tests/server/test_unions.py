@@ -167,7 +167,8 @@ def test_an_object_that_says_what_it_is_hears_what_that_lacks(annotation: Any, v
 
 
 def test_where_one_class_does_not_say_what_it_is_the_nearest_is_told() -> None:
-    assert problems(Quiet | Event | Large, {"x": 1, "z": 2}) == ["v.z: unknown member", "v.y: missing; expected an integer"]
+    told = problems(Quiet | Event | Large, {"x": 1, "z": 2})
+    assert told == ["v.z: unknown member", "v.y: missing; expected an integer"]
 
 
 def test_results_are_held_to_a_member() -> None:

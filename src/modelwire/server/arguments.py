@@ -191,7 +191,8 @@ def binder(name: str, arguments: Sequence[Argument]) -> Binder:
         name: What is called, for messages.
         arguments: The parameters to fill.
     """
-    return CarefulBinder(name, arguments) if any(_needs_care(item.type) for item in arguments) else Binder(name, arguments)
+    careful = any(_needs_care(item.type) for item in arguments)
+    return CarefulBinder(name, arguments) if careful else Binder(name, arguments)
 
 
 def _needs_care(node: Node) -> bool:

@@ -46,7 +46,8 @@ class Items(Node):
                 lambda item, place: load(item, place, lax), ((f"{path}[{i}]", item) for i, item in enumerate(items))
             ) from None
         except TypeError:
-            raise Misfit([f"{path}: expected items that are no lists and no objects, which a set cannot hold"]) from None
+            problem = f"{path}: expected items that are no lists and no objects, which a set cannot hold"
+            raise Misfit([problem]) from None
 
     def dump(self, value: Any, path: str) -> Any:
         if not isinstance(value, self._classes):

@@ -184,7 +184,9 @@ def _as_its_init_has_it(cls: Any, found: list[Field]) -> None:
     for name, parameter in known.items():
         named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if parameter.default is parameter.empty and (named or parameter.kind is parameter.POSITIONAL_ONLY):
-            raise Unsupported(f"{cls.__name__} is made with {name!r}, which is no field; name its parameters as its fields")
+            raise Unsupported(
+                f"{cls.__name__} is made with {name!r}, which is no field; name it as the field that it is"
+            )
 
 
 def _shown(default: Any, factory: Any) -> Any:

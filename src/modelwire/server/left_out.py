@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Any, get_origin
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, cast, get_origin
 
 import msgspec
 from msgspec import inspect as mi
@@ -30,26 +30,27 @@ def completing(kind: mi.Type) -> Completing | None:
         return None
 
     def complete(value: Any) -> None:
-        cls = type(value)
-        if cls in _ROWS:
-            members = value
-        elif cls is dict:
-            members = value.values()
-        elif dataclasses.is_dataclass(cls) or isinstance(value, msgspec.Struct):
-            for name, default in lacking.get(cls, ()):
-                vars(value).setdefault(name, default)
-            members = [getattr(value, name, None) for name in _names(cls)]
-        else:
-            return
-        for member in members:
+        for name, default in lacking.get(type(value), ()):
+            if name not in value.__dict__:
+                value.__dict__[name] = default
+        for member in _members(value):
             if type(member) not in _LEAVES:
                 complete(member)
 
     return complete
 
 
-def _names(cls: Any) -> tuple[str, ...]:
-    return cls.__struct_fields__ if issubclass(cls, msgspec.Struct) else tuple(cls.__dataclass_fields__)
+def _members(value: Any) -> Iterable[Any]:
+    cls = cast(Any, type(value))
+    if cls in _ROWS:
+        return value
+    if cls is dict:
+        return value.values()
+    if isinstance(value, msgspec.Struct):
+        return [getattr(value, name) for name in value.__struct_fields__]
+    if dataclasses.is_dataclass(cls):
+        return [getattr(value, field.name, None) for field in dataclasses.fields(cls)]
+    return ()
 
 
 def _on_the_class(cls: Any) -> list[tuple[str, Any]]:

@@ -137,8 +137,10 @@ def _alternatives(root: Schema, error: Any, place: str, path: str) -> Iterator[s
     name, tags = telling({index: constants(root, options[index]) for index in objects})
     if name and is_object(error.instance):
         own = said_to_be(error.instance, name, tags)
-        told = [untold(error.instance, name, tags, place)] if own is None else clauses(root, error.kind.context[own], path)
-        yield from told
+        if own is not None:
+            yield from clauses(root, error.kind.context[own], path)
+        else:
+            yield untold(error.instance, name, tags, place)
         return
     depth = len(error.instance_path)
     inside = [branch for branch in error.kind.context if all(_is_inside(fault, depth) for fault in branch)]
@@ -178,7 +180,8 @@ def telling(found: dict[int, dict[str, Any]]) -> tuple[str, dict[int, Any]]:
     """
     for name in next(iter(found.values()), ()) if len(found) > 1 else ():
         tags = {index: members.get(name, _NOTHING) for index, members in found.items()}
-        if len({(type(tag), str(tag)) for tag in tags.values()}) == len(tags) and _NOTHING not in tags.values():
+        different = {f"{type(tag).__name__} {tag}" for tag in tags.values()}
+        if len(different) == len(tags) and _NOTHING not in tags.values():
             return name, tags
     return "", {}
 
@@ -192,7 +195,11 @@ def said_to_be(value: dict[str, Any], name: str, tags: dict[int, Any]) -> int | 
 def untold(value: dict[str, Any], name: str, tags: dict[int, Any], place: str) -> str:
     """Say of an object that it does not say which form it has."""
     where, wanted = _joined(place, name), f"expected {explain.one_of(list(tags.values()))}"
-    return f"{where}: " + (f"{wanted}, got {explain.shown(value[name], where)}" if name in value else f"missing; {wanted}")
+    return (
+        f"{where}: {wanted}, got {explain.shown(value[name], where)}"
+        if name in value
+        else f"{where}: missing; {wanted}"
+    )
 
 
 def _is_inside(error: Any, depth: int) -> bool:
