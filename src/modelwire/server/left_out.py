@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast, get_origin
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, get_origin
 
 import msgspec
 from msgspec import inspect as mi
 
-_LEAVES = frozenset({str, int, float, bool, type(None), bytes})
 _ROWS = frozenset({list, tuple, set, frozenset})
 Completing = Callable[[Any], None]
+
+
+class _Plan(NamedTuple):
+    """What to do with the instances of one class.
+
+    Args:
+        defaults: The fields that may not be there, and what they are then.
+        holding: The fields that may hold more such instances.
+    """
+
+    defaults: dict[str, Any]
+    holding: set[str]
 
 
 def completing(kind: mi.Type) -> Completing | None:
@@ -25,57 +36,62 @@ def completing(kind: mi.Type) -> Completing | None:
     Args:
         kind: Msgspec's description of the type.
     """
-    lacking = {cls: found for cls in _dataclasses(kind, set()) if (found := _on_the_class(cls))}
-    if not lacking:
-        return None
+    plans = _plans(kind)
+    return _completing(plans) if any(plan.defaults for plan in plans.values()) else None
 
+
+def _completing(plans: dict[Any, _Plan]) -> Completing:
     def complete(value: Any) -> None:
-        for name, default in lacking.get(type(value), ()):
-            if name not in value.__dict__:
-                value.__dict__[name] = default
-        for member in _members(value):
-            if type(member) not in _LEAVES:
-                complete(member)
+        cls: Any = value.__class__
+        plan = plans.get(cls)
+        if plan is None:
+            for item in value if cls in _ROWS else value.values() if cls is dict else ():
+                complete(item)
+            return
+        for name, default in plan.defaults.items():
+            value.__dict__.setdefault(name, default)
+        for name in plan.holding:
+            complete(getattr(value, name))
 
     return complete
 
 
-def _members(value: Any) -> Iterable[Any]:
-    cls = cast(Any, type(value))
-    if cls in _ROWS:
-        return value
-    if cls is dict:
-        return value.values()
-    if isinstance(value, msgspec.Struct):
-        return [getattr(value, name) for name in value.__struct_fields__]
-    if dataclasses.is_dataclass(cls):
-        return [getattr(value, field.name, None) for field in dataclasses.fields(cls)]
-    return ()
+def _plans(kind: mi.Type) -> dict[Any, _Plan]:
+    classes = list(_classes(kind, set()))
+    plans = {cls: _Plan(_on_the_class(cls), set()) for cls, _ in classes}
+    for cls, fields in classes:
+        holding = (
+            field.name for field in fields if any(plans[inner].defaults for inner, _ in _classes(field.type, set()))
+        )
+        plans[cls].holding.update(holding)
+    return plans
 
 
-def _on_the_class(cls: Any) -> list[tuple[str, Any]]:
+def _on_the_class(cls: Any) -> dict[str, Any]:
     """The fields whose default is an attribute of the class, with their defaults; slots leave no room for one."""
-    return [
-        (field.name, field.default)
+    if issubclass(cls, msgspec.Struct):
+        return {}
+    return {
+        field.name: field.default
         for field in dataclasses.fields(cls)
         if field.default is not dataclasses.MISSING
         and inspect.getattr_static(cls, field.name, dataclasses.MISSING) is field.default
-    ]
+    }
 
 
-def _dataclasses(node: Any, seen: set[int]) -> Iterator[Any]:
+def _classes(node: Any, seen: set[int]) -> Iterator[tuple[Any, Any]]:
+    """Every dataclass and struct in a type, with its fields."""
     if id(node) in seen:
         return
     seen.add(id(node))
-    if isinstance(node, mi.DataclassType):
+    if isinstance(node, mi.DataclassType | mi.StructType):
         cls = get_origin(node.cls) or node.cls
-        if dataclasses.is_dataclass(cls):  # an attrs class is described the same way
-            yield cls
+        if dataclasses.is_dataclass(cls) or issubclass(cls, msgspec.Struct):  # and no attrs class
+            yield cls, node.fields
+    members: Any = ()
     if isinstance(node, tuple | list):
-        members: Any = node  # pyright: ignore[reportUnknownVariableType]
+        members = node  # pyright: ignore[reportUnknownVariableType]
     elif isinstance(node, mi.Type | mi.Field):
         members = [getattr(node, name) for name in node.__struct_fields__]
-    else:
-        members = ()
     for member in members:
-        yield from _dataclasses(member, seen)
+        yield from _classes(member, seen)
