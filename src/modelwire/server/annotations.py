@@ -359,6 +359,8 @@ def _unusable(node: Any, seen: set[int]) -> str | None:
         return f"the type {getattr(node, 'cls', node)!r} has no JSON form here"
     if isinstance(node, mi.DictType | mi.FrozenDictType) and isinstance(node.key_type, _NO_KEYS):
         return "the names of an object are text, which cannot stand for the type of these keys"
+    if isinstance(node, mi.DictType | mi.FrozenDictType) and isinstance(node.key_type, mi.FloatType):
+        return "msgspec takes the name nan for a number"
     if id(node) in seen:
         return None
     seen.add(id(node))

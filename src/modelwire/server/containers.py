@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -205,9 +206,12 @@ class PlainKey(Node):
 
     def load(self, value: Any, path: str, lax: bool = False) -> Any:
         try:
-            return next(iter(msgspec.convert({value: None}, self._type, str_keys=True)))
+            name = next(iter(msgspec.convert({value: None}, self._type, str_keys=True)))
         except msgspec.MsgspecError:
             self.misfit(value, path)
+        if isinstance(name, float) and not math.isfinite(name):
+            self.misfit(value, path)
+        return name
 
     def dump(self, value: Any, path: str) -> Any:
         try:

@@ -24,7 +24,17 @@ from typing import Annotated, Any, ForwardRef, Literal, TypeVar, cast, get_args,
 import msgspec
 
 from modelwire.server import explain
-from modelwire.server.annotations import Header, Name, Scope, is_pydantic, is_simple, is_union, misplaced, refusal
+from modelwire.server.annotations import (
+    Header,
+    Name,
+    Scope,
+    is_pydantic,
+    is_simple,
+    is_union,
+    misplaced,
+    refusal,
+    without_annotated,
+)
 from modelwire.server.constraints import MISSING, Check, Rules, Unsupported, is_field, limit_check, read
 from modelwire.server.containers import Items, Members, PlainKey, Row
 from modelwire.server.fields import has_fields, outline
@@ -346,7 +356,7 @@ class _Builder:
         """What reads the names of an object; None where any name will do."""
         if key in (str, Any):
             return None
-        if self._sure or refusal(dict[key, Any]) is None:
+        if self._sure or without_annotated(key) is float or refusal(dict[key, Any]) is None:
             return PlainKey(key, self.build(key))
         own = self.build(key)
         if isinstance(own, Plain) or own.wanted:
