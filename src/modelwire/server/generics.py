@@ -48,8 +48,8 @@ def is_unpacked(annotation: Any) -> bool:
 
 def _without_self(annotation: Any, cls: Any) -> Any:
     """Return an annotation with ``Self`` replaced by the class that it stands in."""
-    if annotation is Self:
-        return cls
+    if isinstance(annotation, type) or annotation is Self:
+        return cls if annotation is Self else annotation
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is None or origin is Literal or not args or _is_bare(annotation):
         return annotation
@@ -78,9 +78,10 @@ def class_hints(cls: Any, args: tuple[Any, ...], scope: Scope | None) -> dict[st
     if is_typed_dict(cls):  # each has the annotations of its bases, too
         owners.reverse()
     found: dict[str, Any] = {}
+    own = cls[args] if args else cls
     for name, hint in hints.items():
         bindings = next((owned for owner, owned in owners if name in owner), Bindings())
-        found[name] = _without_self(substitute(hint, bindings), cls[args] if args else cls)
+        found[name] = _without_self(substitute(hint, bindings), own)
     return found
 
 
