@@ -187,7 +187,7 @@ class Tools:
                 content.check(value)
             if structured_result or (unsaid_list and not contents.is_content_list(value)):
                 encoded = check(value)
-                beside = (value if type(value) is str else encoded.decode()) if text else None
+                beside = (str.__str__(value) if isinstance(value, str) else encoded.decode()) if text else None
                 wraps = entry.wraps or unsaid_list
                 return wire.encode_tool_result(beside, encoded, call.peer.revision, identity, wrap=wraps)
             if type(value) is str:
