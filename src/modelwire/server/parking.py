@@ -178,6 +178,7 @@ class Lot:
             raise _refused("it belongs to another request, or to somebody else")
         meanings = parked.exchange.check(call)
         self._take(name)
+        self._spend(name)
         return parked.exchange.resume(call, meanings)
 
     def _opened(self, call: Call, keys: KeyRing, state: str) -> Journal:
@@ -197,7 +198,6 @@ class Lot:
     def _take(self, name: str) -> _Parked:
         parked = self._parked.pop(name)
         self._bytes -= parked.size
-        self._spend(name)
         return parked
 
     def _spend(self, name: str) -> None:
