@@ -586,6 +586,20 @@ async def test_the_client_s_model_writes_and_roots_are_listed(revision: str) -> 
         assert await user.text("ask") == "Written m file:///home"
 
 
+async def test_a_conversation_that_breaks_a_rule_about_tools_is_not_sent() -> None:
+    server = Server("s")
+
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        use = types.SamplingMessage("assistant", types.ToolUseContent("1", "add", {}))
+        with pytest.raises(ConfigError, match="tool result missing") as caught:
+            await ctx.sample([use, "And?"], max_tokens=9)
+        return str(caught.value)
+
+    async with person(server, MODERN, accepting()) as user:
+        assert "ctx.sample" in await user.text("ask")
+
+
 @visiting
 async def test_a_user_is_sent_to_a_url(revision: str) -> None:
     server = Server("s")
@@ -662,6 +676,7 @@ QUESTIONS: dict[str, Any] = {
     "elicitation.url": lambda ctx: ctx.elicit_url("Please log in.", "https://example.com"),
     "sampling": lambda ctx: ctx.sample("Hello", max_tokens=9),
     "sampling.tools": lambda ctx: ctx.sample("Hello", max_tokens=9, tool_choice="auto"),
+    "sampling.context": lambda ctx: ctx.sample("Hello", max_tokens=9, include_context="thisServer"),
     "roots": lambda ctx: ctx.roots(),
 }
 ALMOST = {
@@ -669,6 +684,7 @@ ALMOST = {
     "elicitation.url": {"elicitation": {"form": {}}},
     "sampling": {"roots": {}},
     "sampling.tools": {"sampling": {}},
+    "sampling.context": {"sampling": {}},
     "roots": {"sampling": {}},
 }
 

@@ -151,7 +151,8 @@ class Asks:
             temperature: How varied the answer may be.
             stop_sequences: Texts that end the answer.
             metadata: For the provider of the model.
-            include_context: Whose context the client adds to the conversation; discouraged by the specification.
+            include_context: Whose context the client adds to the conversation; discouraged by the specification. Needs
+                the capability ``sampling.context``, since 2025-11-25.
             tools: What the model may call, since 2025-11-25; needs the capability ``sampling.tools``.
             tool_choice: Whether it may, must or must not.
             key: As for `elicit`.
@@ -159,9 +160,9 @@ class Asks:
 
         Raises:
             Declined: The user said no.
-            CapabilityRequired: The client did not declare ``sampling``, or ``sampling.tools``.
+            CapabilityRequired: The client did not declare ``sampling``, or what of it this needs.
             ToolError: The client could not answer.
-            ConfigError: A parameter is none.
+            ConfigError: A parameter is none, or the messages break a rule about tools.
         """
         params = {
             "max_tokens": max_tokens,

@@ -18,6 +18,7 @@ from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.methods import METHODS
 from modelwire.protocol.revisions import LATEST, Revision
+from modelwire.rules.conversation import conversation_fault
 from modelwire.rules.session import Peer
 from modelwire.server.contents import blocks
 from modelwire.server.forms import form_schema, read_form
@@ -38,6 +39,7 @@ class Question:
         read: Returns what an answer means, or the exception that it stands for; raises ProtocolViolation for an answer
             that does not fit.
         identity: What its key is made of; None for its parameters.
+        declared: What the client must have declared besides, where its revision lets it.
     """
 
     kind: str
@@ -46,6 +48,7 @@ class Question:
     write: Callable[[Revision], bytes]
     read: Callable[[Any], Any]
     identity: bytes | None = None
+    declared: str | None = None
 
     def params(self, peer: Peer) -> bytes:
         """Return the parameters for a peer.
@@ -56,6 +59,8 @@ class Question:
         """
         if not peer.supports(self.capability):
             raise CapabilityRequired(self.capability)
+        if self.declared and peer.revision.covers("2025-11-25", None) and not peer.supports(self.declared):
+            raise CapabilityRequired(self.declared)
         try:
             return self.write(peer.revision)
         except wire.WireError as error:
@@ -155,7 +160,7 @@ def sampling(messages: Any, params: Mapping[str, Any]) -> Question:
         params: The other parameters, by their names in Python.
 
     Raises:
-        ConfigError: There are no messages, or a parameter is none.
+        ConfigError: There are no messages, they break a rule about tools, or a parameter is none.
     """
     given = {name: value for name, value in params.items() if value is not None}
     capability = "sampling.tools" if "tools" in given or "tool_choice" in given else "sampling"
@@ -168,12 +173,17 @@ def sampling(messages: Any, params: Mapping[str, Any]) -> Question:
         asked = wire.decode(wire.encode(asked, LATEST), t.CreateMessageRequestParams, "sample")
     except (wire.WireError, TypeError) as error:
         raise ConfigError(f"ctx.sample: {error}") from None
+    if fault := conversation_fault(asked.messages):
+        raise ConfigError(f"ctx.sample: {fault}")
+    # "SHOULD NOT use them unless the client declares sampling.context capability" (client/sampling, includeContext)
+    context = "sampling.context" if asked.include_context not in (None, "none") else None
     return Question(
         "sample",
         "sampling/createMessage",
         capability,
         lambda revision: wire.encode(asked, revision),
         lambda found: found,
+        declared=context,
     )
 
 
