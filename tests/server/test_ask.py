@@ -124,6 +124,21 @@ async def test_dependencies_are_made_once_however_often_is_asked() -> None:
     assert made == ["made"]
 
 
+async def test_none_may_stand_for_a_user_who_declines() -> None:
+    server = Server("s")
+
+    @server.tool
+    def book(
+        guests: Annotated[Guests | None, Ask("How many guests?")] = None,
+        children: Annotated[Guests, Ask("How many children?")] | None = None,
+    ) -> str:
+        return f"{guests} {children and children.count}"
+
+    answers = iter([{"action": "decline"}, {"action": "accept", "content": {"count": 2}}])
+    async with person(server, MODERN, lambda method, params: next(answers)) as user:
+        assert await user.text("book") == "None 2"
+
+
 def _ask_of(annotation: Any) -> Any:
     def tool(x: int, y: Any) -> None: ...
 

@@ -644,6 +644,27 @@ async def test_a_visit_that_is_required_first_has_its_error_in_2025_11_25(revisi
         assert error["code"] == -32603
 
 
+@pytest.mark.parametrize("visits", [[], [types.ElicitRequestURLParams("Please.", "https://example.com")]])
+def test_a_visit_that_is_required_first_has_an_id(visits: Any) -> None:
+    with pytest.raises(ConfigError, match="elicitation_id"):
+        UrlElicitationRequired(visits)
+
+
+async def test_a_visit_is_told_to_be_complete_from_any_thread() -> None:
+    server = Server("s")
+
+    @server.tool
+    async def login(ctx: Context) -> str:
+        name = await ctx.elicit_url("Please log in.", "https://example.com/login")
+        await asyncio.to_thread(ctx.elicitation_complete, name)
+        return name
+
+    async with person(server, "2025-11-25", lambda method, params: {"action": "accept"}) as user:
+        name = await user.text("login")
+        told = await user.talk.take(lambda found: found.get("method") == "notifications/elicitation/complete")
+        assert told["params"]["elicitationId"] == name
+
+
 async def test_a_user_who_rejects_the_model_s_use_has_declined() -> None:
     server = Server("s")
 

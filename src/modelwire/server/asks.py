@@ -6,9 +6,11 @@ The same lines work on every revision. How a question travels is `modelwire.serv
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, overload
 
+from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.rpc.call import Call
@@ -123,7 +125,7 @@ class Asks:
         call = self._first if self._first.asking is None else self._first.asking.call
         if call.peer.revision.covers("2025-11-25", "2025-11-25"):
             params = wire.encode(t.ElicitationCompleteNotificationParams(elicitation_id), call.peer.revision)
-            call.connection.notify("notifications/elicitation/complete", params)
+            on_loop(call, _send_complete, params)
 
     async def sample(
         self,
@@ -211,3 +213,19 @@ class Asks:
 
     async def _ask(self, question: questions.Question, key: str | None, timeout: float | None) -> Any:
         return await exchange_of(self._first).ask(question, key, timeout)
+
+
+def on_loop(call: Call, send: Callable[..., None], *args: Any) -> None:
+    """Have something sent for a call, from whatever thread. Does nothing once the event loop has ended."""
+    connection = call.connection
+    if connection.thread == threading.get_ident():
+        send(call, *args)
+        return
+    try:
+        connection.loop.call_soon_threadsafe(send, call, *args)
+    except RuntimeError:
+        _log.debug("a message for request %s came after the event loop had ended", call.key)
+
+
+def _send_complete(call: Call, params: bytes) -> None:
+    call.connection.notify("notifications/elicitation/complete", params)
