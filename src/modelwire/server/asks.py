@@ -101,7 +101,8 @@ class Asks:
         Args:
             message: Why.
             url: Where.
-            elicitation_id: What `elicitation_complete` is told; by default made up.
+            elicitation_id: What `elicitation_complete` is told; by default made up, anew where the handler is run
+                again from the top: what your records go by comes from `once`.
             key: As for `elicit`. By default made of the message alone.
             timeout: As for `elicit`.
 
