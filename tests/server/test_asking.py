@@ -644,6 +644,22 @@ async def test_a_visit_that_is_required_first_has_its_error_in_2025_11_25(revisi
         assert error["code"] == -32603
 
 
+@pytest.mark.parametrize(
+    "url", ["", "example.com", "://x", "https://", "https://a b", "https://é.com", "https://a/%zz", 7]
+)
+async def test_a_user_is_sent_to_nothing_but_a_url(url: Any) -> None:
+    server = Server("s")
+
+    @server.tool
+    async def login(ctx: Context) -> str:
+        with pytest.raises(ConfigError, match="a URL to be visited is one like") as caught:
+            await ctx.elicit_url("Please log in.", url)
+        return str(caught.value)
+
+    async with person(server, MODERN, accepting()) as user:
+        assert "https://example.com/login" in await user.text("login")
+
+
 @pytest.mark.parametrize("visits", [[], [types.ElicitRequestURLParams("Please.", "https://example.com")]])
 def test_a_visit_that_is_required_first_has_an_id(visits: Any) -> None:
     with pytest.raises(ConfigError, match="elicitation_id"):

@@ -7,6 +7,7 @@ or inside a result. Nothing here sends or waits.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -24,6 +25,8 @@ from modelwire.server.contents import blocks
 from modelwire.server.forms import form_schema, read_form
 from modelwire.server.given_schema import GivenSchema
 
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+")
+"""A scheme and the characters of RFC 3986."""
 _NOTHING_ASKED: dict[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -129,7 +132,8 @@ def _given_form(message: str, schema: dict[str, Any]) -> Question:
 def url(message: str, address: str, elicitation_id: str) -> Question:
     """Return the question of `Context.elicit_url`."""
     _refuse_no_text(message, "the message of a visit to a URL")
-    if not isinstance(address, str) or "://" not in address:  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(address, str) or not _URL.fullmatch(address):  # pyright: ignore[reportUnnecessaryIsInstance]
+        # "The url parameter MUST contain a valid URL." (client/elicitation)
         raise ConfigError(f"a URL to be visited is one like https://example.com/login, not {address!r}")
     params = t.ElicitRequestURLParams(message, address, elicitation_id=elicitation_id)
     asked = _elicitation(
