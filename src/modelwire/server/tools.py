@@ -30,6 +30,7 @@ from modelwire.server.limits import too_large
 from modelwire.server.names import nearest
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ResultError
+from modelwire.server.spoken import spoken
 from modelwire.server.workers import WorkerPool
 
 ToolHandler = Callable[..., Any]
@@ -110,7 +111,7 @@ class ToolEntry:
             if call.cancelled:
                 raise error
             return self._encoded(call, self._crashed("was cancelled from inside", error))
-        return self._encoded(call, self._failure(call, error))
+        return self._encoded(call, self._failure(call, spoken(error)))
 
     def _failure(self, call: Call, error: BaseException) -> CallToolResult:
         if isinstance(error, ToolError):
