@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from modelwire.server.parking import Parking
     from modelwire.server.paths import safe_join
     from modelwire.server.server import Server
+    from modelwire.server.titles import Titles
 
 __all__ = [
     "Ask",
@@ -104,6 +105,7 @@ __all__ = [
     "ServerExited",
     "SignatureError",
     "Text",
+    "Titles",
     "ToolError",
     "ToolsChanged",
     "Unanswered",
@@ -143,6 +145,7 @@ _ELSEWHERE = {
     "SampleQuestion": "modelwire.client.questions",
     "Server": "modelwire.server.server",
     "Text": "modelwire.server.media",
+    "Titles": "modelwire.server.titles",
     "ToolsChanged": "modelwire.client.listening",
     "UrlQuestion": "modelwire.client.questions",
     "form_schema": "modelwire.server.forms",

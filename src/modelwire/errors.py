@@ -145,9 +145,15 @@ class UrlElicitationRequired(RpcError):
     Args:
         elicitations: What is to be done where: `types.ElicitRequestURLParams` with an ``elicitation_id`` each.
         message: One sentence for people.
+
+    Raises:
+        ConfigError: There is none, or one has no id.
     """
 
     def __init__(self, elicitations: Sequence[Any], message: str = "a URL has to be visited first") -> None:
+        if not elicitations or not all(getattr(one, "elicitation_id", None) for one in elicitations):
+            # "Any elicitations returned in the error MUST be URL mode elicitations and have an elicitationId property"
+            raise ConfigError("UrlElicitationRequired takes types.ElicitRequestURLParams, with an elicitation_id each")
         super().__init__(URL_ELICITATION_REQUIRED, message, {"elicitations": list(elicitations)})
         self.elicitations = list(elicitations)
 

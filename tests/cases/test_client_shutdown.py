@@ -41,6 +41,7 @@ async def main():
     async with Client([sys.executable, "-c", {SERVER!r}, sys.argv[1]], pass_env=["MARK"]) as client:
         print(client._process.pid, flush=True)
         if sys.argv[2] == "raises":
+            sys.stdin.readline()  # until the test has found the server
             raise ZeroDivisionError("mine")
         await client.call("never", timeout=None)
 
@@ -63,7 +64,7 @@ def program(
 
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, manner, does],
-        stdin=terminal,
+        stdin=subprocess.PIPE if terminal is None else terminal,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "MARK": str(mark)},
@@ -72,6 +73,9 @@ def program(
     ) as process:
         assert process.stdout is not None
         server = os.pidfd_open(int(process.stdout.readline()))
+        if process.stdin is not None:
+            process.stdin.write(b"\n")
+            process.stdin.flush()
         try:
             yield process, server
         finally:

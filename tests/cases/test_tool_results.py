@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import datetime
 import enum
 import inspect
 import json
 import logging
 import math
+import pathlib
 import uuid
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, Required, TypedDict
@@ -244,6 +246,26 @@ class Model(pydantic.BaseModel):
 
 class Colour(enum.Enum):
     RED = "red"
+
+
+class Markup(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("annotation", [MISSING, str, Any, str | None, list[str], dict[str, str]])
+async def test_a_class_that_inherits_from_text_is_text(annotation: Any) -> None:
+    text = Markup("<b>")
+    value: Any = [text] if annotation == list[str] else {text: text} if annotation == dict[str, str] else text
+    result, structured, _ = await given(returning(value, annotation), "2026-07-28")
+    assert "isError" not in result
+    assert structured in (MISSING, value)
+    assert "<b>" in result["content"][0]["text"]
+
+
+@pytest.mark.parametrize("value", [pathlib.PurePosixPath("a"), collections.deque(["a"])])
+async def test_what_has_a_json_form_has_it_without_an_annotation_too(value: Any) -> None:
+    result, _, _ = await given(returning(value), "2025-11-25")
+    assert result["content"][0]["text"] in ('"a"', '["a"]')
 
 
 @pytest.mark.parametrize(

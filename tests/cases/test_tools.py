@@ -507,6 +507,33 @@ async def test_a_generator_that_fails_halfway_is_a_failed_call(kind: str) -> Non
         assert (await talk.call("fail"))["isError"] is True
 
 
+def joined(function: Callable[[], Iterator[str]]) -> Callable[[], str]:
+    @functools.wraps(function)
+    def wrapper() -> str:
+        return "".join(function())
+
+    return wrapper
+
+
+def joined_later(function: Callable[[], AsyncIterator[str]]) -> Callable[[], Any]:
+    async def gathered() -> str:
+        return "".join([letter async for letter in function()])
+
+    @functools.wraps(function)
+    def wrapper() -> Any:
+        return gathered()
+
+    return wrapper
+
+
+@pytest.mark.parametrize("function", [joined(sync_letters), joined_later(letters)], ids=["sync", "async"])
+async def test_what_a_decorator_made_of_a_generator_is_the_result(function: Callable[[], Any]) -> None:
+    server = Server("s")
+    server.add_tool(function, name="letters")
+    async with session_talk(server, "2025-11-25") as talk:
+        assert await talk.text("letters") == "ab"
+
+
 @NEWEST_OF_EACH_ERA
 async def test_a_generator_of_numbers_is_a_list_of_numbers(revision: str) -> None:
     async def count(to: int) -> AsyncIterator[int]:

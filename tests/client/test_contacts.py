@@ -298,6 +298,7 @@ def test_a_client_of_a_loop_that_runs_elsewhere_says_where_to_use_it() -> None:
     assert found == ["done"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then", ["close", "connect"])
 def test_a_client_whose_loop_has_ended_is_let_go_of_and_can_be_used_in_another(then: str) -> None:
     """Whoever forgets to close leaves no process behind the next time."""

@@ -10,6 +10,7 @@ import pytest
 
 from modelwire import (
     ConfigError,
+    ConnectionLost,
     FormQuestion,
     ProtocolViolation,
     Reply,
@@ -275,6 +276,49 @@ async def test_a_caller_that_gives_up_while_its_user_thinks_ends_the_thinking() 
             await call
         assert ended.is_set()
         await alive(client, fake)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_closing_the_client_ends_the_thinking_and_the_call(revision: str) -> None:
+    thinking, ended = asyncio.Event(), asyncio.Event()
+
+    async def think(question: Any) -> Any:
+        thinking.set()
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            ended.set()
+
+    async with talking(revision, on_elicit=think) as (client, fake):
+        call = asyncio.create_task(client.call("book"))
+        asked = await fake.expect("tools/call")
+        if revision == MODERN:
+            await fake.result(asked, asks(how=FORM))
+        else:
+            await fake.send({"jsonrpc": "2.0", "id": 1, **FORM})
+        await thinking.wait()
+        await client.close()
+        with pytest.raises(ConnectionLost, match="was closed"):
+            await call
+        await ended.wait()
+
+
+async def test_who_is_asked_may_close_the_client() -> None:
+    closed: list[bool] = []
+
+    async def leave(question: Any) -> Any:
+        await clients[0].close()
+        closed.append(not clients[0].connected)
+        return {"n": 1}
+
+    clients: list[Any] = []
+    async with talking(MODERN, on_elicit=leave) as (client, fake):
+        clients.append(client)
+        call = asyncio.create_task(client.call("book"))
+        await fake.result(await fake.expect("tools/call"), asks(how=FORM))
+        with pytest.raises(ConnectionLost, match="was closed"):
+            await call
+    assert closed == [True]
 
 
 # --------------------------------------------------------------------------------------------------- time and progress

@@ -106,6 +106,7 @@ def test_the_beginning_of_what_is_too_long_is_told() -> None:
     assert len(error.frame) == 1024
 
 
+@pytest.mark.slow
 def test_five_mebibytes_one_byte_at_a_time_are_one_frame() -> None:
     # Quadratic work would take hours here, not a second: the test's own time limit judges.
     framer = LineFramer()

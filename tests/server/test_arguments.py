@@ -62,6 +62,15 @@ def test_values_come_in_the_order_of_the_parameters() -> None:
     assert bind(binder(a=int, b=str), '{"b": "x", "a": 1}') == (1, "x")
 
 
+def test_of_a_long_list_of_faults_the_first_are_told_and_the_others_counted() -> None:
+    with pytest.raises(ArgumentErrors) as refused:
+        bind(binder(items=list[int]), msgspec.json.encode({"items": ["x"] * 2000}).decode())
+    lines = refused.value.message.splitlines()
+    assert lines[1] == '- items[0]: expected an integer, got "x"'
+    assert lines[-1] == "- and 1950 more like these"
+    assert len(lines) == 52
+
+
 def test_the_error_is_a_tool_error_whose_message_holds_every_problem() -> None:
     with pytest.raises(ToolError) as caught:
         bind(binder(a=int, b=int), '{"a": "x", "c": 1}')

@@ -93,6 +93,30 @@ async def test_the_key_is_the_parameter_s_name_so_that_a_fresh_call_may_bring_th
         assert (await pending.result())["structuredContent"] == 4
 
 
+async def test_prompts_and_resources_have_parameters_asked_for_too() -> None:
+    server = Server("s")
+    asked: list[str] = []
+
+    @server.prompt
+    def greet(hotel: str, guests: Annotated[Guests, Ask(lambda hotel: f"How many greet {hotel}?")]) -> str:
+        return f"{hotel} {guests.count}"
+
+    @server.resource("rooms://{hotel}")
+    def rooms(hotel: str, guests: Annotated[Guests, Ask(lambda hotel: f"How many at {hotel}?")]) -> str:
+        return f"{hotel} {guests.count}"
+
+    def answer(method: str, params: dict[str, Any]) -> Any:
+        asked.append(params["message"])
+        return {"action": "accept", "content": {"count": 2}}
+
+    async with person(server, MODERN, answer) as user:
+        prompt = await user.ask("prompts/get", {"name": "greet", "arguments": {"hotel": "Ritz"}})
+        assert prompt["result"]["messages"][0]["content"]["text"] == "Ritz 2"
+        read = await user.ask("resources/read", {"uri": "rooms://Ritz"})
+        assert read["result"]["contents"][0]["text"] == "Ritz 2"
+    assert asked == ["How many greet Ritz?", "How many at Ritz?"]
+
+
 async def test_without_a_default_a_user_who_declines_ends_the_call() -> None:
     server = Server("s")
 
@@ -122,6 +146,21 @@ async def test_dependencies_are_made_once_however_often_is_asked() -> None:
     async with person(server, MODERN, accepting({"count": 2}, {})) as user:
         assert await user.text("book") == "connection 2"
     assert made == ["made"]
+
+
+async def test_none_may_stand_for_a_user_who_declines() -> None:
+    server = Server("s")
+
+    @server.tool
+    def book(
+        guests: Annotated[Guests | None, Ask("How many guests?")] = None,
+        children: Annotated[Guests, Ask("How many children?")] | None = None,
+    ) -> str:
+        return f"{guests} {children and children.count}"
+
+    answers = iter([{"action": "decline"}, {"action": "accept", "content": {"count": 2}}])
+    async with person(server, MODERN, lambda method, params: next(answers)) as user:
+        assert await user.text("book") == "None 2"
 
 
 def _ask_of(annotation: Any) -> Any:

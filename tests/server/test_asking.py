@@ -586,6 +586,20 @@ async def test_the_client_s_model_writes_and_roots_are_listed(revision: str) -> 
         assert await user.text("ask") == "Written m file:///home"
 
 
+async def test_a_conversation_that_breaks_a_rule_about_tools_is_not_sent() -> None:
+    server = Server("s")
+
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        use = types.SamplingMessage("assistant", types.ToolUseContent("1", "add", {}))
+        with pytest.raises(ConfigError, match="tool result missing") as caught:
+            await ctx.sample([use, "And?"], max_tokens=9)
+        return str(caught.value)
+
+    async with person(server, MODERN, accepting()) as user:
+        assert "ctx.sample" in await user.text("ask")
+
+
 @visiting
 async def test_a_user_is_sent_to_a_url(revision: str) -> None:
     server = Server("s")
@@ -630,6 +644,43 @@ async def test_a_visit_that_is_required_first_has_its_error_in_2025_11_25(revisi
         assert error["code"] == -32603
 
 
+@pytest.mark.parametrize(
+    "url", ["", "example.com", "://x", "https://", "https://a b", "https://é.com", "https://a/%zz", 7]
+)
+async def test_a_user_is_sent_to_nothing_but_a_url(url: Any) -> None:
+    server = Server("s")
+
+    @server.tool
+    async def login(ctx: Context) -> str:
+        with pytest.raises(ConfigError, match="a URL to be visited is one like") as caught:
+            await ctx.elicit_url("Please log in.", url)
+        return str(caught.value)
+
+    async with person(server, MODERN, accepting()) as user:
+        assert "https://example.com/login" in await user.text("login")
+
+
+@pytest.mark.parametrize("visits", [[], [types.ElicitRequestURLParams("Please.", "https://example.com")]])
+def test_a_visit_that_is_required_first_has_an_id(visits: Any) -> None:
+    with pytest.raises(ConfigError, match="elicitation_id"):
+        UrlElicitationRequired(visits)
+
+
+async def test_a_visit_is_told_to_be_complete_from_any_thread() -> None:
+    server = Server("s")
+
+    @server.tool
+    async def login(ctx: Context) -> str:
+        name = await ctx.elicit_url("Please log in.", "https://example.com/login")
+        await asyncio.to_thread(ctx.elicitation_complete, name)
+        return name
+
+    async with person(server, "2025-11-25", lambda method, params: {"action": "accept"}) as user:
+        name = await user.text("login")
+        told = await user.talk.take(lambda found: found.get("method") == "notifications/elicitation/complete")
+        assert told["params"]["elicitationId"] == name
+
+
 async def test_a_user_who_rejects_the_model_s_use_has_declined() -> None:
     server = Server("s")
 
@@ -662,6 +713,7 @@ QUESTIONS: dict[str, Any] = {
     "elicitation.url": lambda ctx: ctx.elicit_url("Please log in.", "https://example.com"),
     "sampling": lambda ctx: ctx.sample("Hello", max_tokens=9),
     "sampling.tools": lambda ctx: ctx.sample("Hello", max_tokens=9, tool_choice="auto"),
+    "sampling.context": lambda ctx: ctx.sample("Hello", max_tokens=9, include_context="thisServer"),
     "roots": lambda ctx: ctx.roots(),
 }
 ALMOST = {
@@ -669,6 +721,7 @@ ALMOST = {
     "elicitation.url": {"elicitation": {"form": {}}},
     "sampling": {"roots": {}},
     "sampling.tools": {"sampling": {}},
+    "sampling.context": {"sampling": {}},
     "roots": {"sampling": {}},
 }
 

@@ -90,6 +90,12 @@ def test_a_constraint_is_shown(annotation: Any, schema: dict[str, Any]) -> None:
     assert signature_of(annotation).input_schema["properties"]["v"] == schema
 
 
+@pytest.mark.parametrize("annotation", [decimal.Decimal, Annotated[decimal.Decimal, at.Ge(ONE)]])
+def test_a_decimal_that_came_as_a_number_keeps_all_of_its_digits(annotation: Any) -> None:
+    (args, _) = signature_of(annotation).bind(b'{"v":12345678901234567890.10}')
+    assert str(args[0]) == "12345678901234567890.10"
+
+
 def test_results_are_held_to_constraints() -> None:
     with pytest.raises(ResultError, match=r"result\.count: expected an integer > 0"):
         signature_of(Order).check_result(Order(0))

@@ -38,9 +38,12 @@ def bind(annotation: Any, value: Any) -> Any:
         (dict[str, Path], {"a": 1, "token": 2}, ["v.a: expected a path as text, got the number 1",
                                                  "v.token: expected a path as text, got a number (not shown)"]),
         (dict[int, Path], {"x": "a"}, ['a member name of v: expected an integer, got "x"']),
+        (dict[float, int], {"1.5": 1, "nan": 2, "Infinity": 3},
+         ['a member name of v: expected a number, got "nan"', 'a member name of v: expected a number, got "Infinity"']),
         (dict[uuid.UUID, Path], {"x": "a"},
          ['a member name of v: expected a UUID such as "3f2b8a52-6c1d-4e8e-9d2a-0c5b7f9e1a64", got "x"']),
-        (set[Point | uuid.UUID], [{"x": 1}], ["v: expected a list, got a list of 1 items"]),
+        (set[Point | uuid.UUID], [{"x": 1}],
+         ["v: expected items that are no lists and no objects, which a set cannot hold"]),
     ],
 )  # fmt: skip
 def test_all_faults_are_told_where_they_are(annotation: Any, value: Any, told: list[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pathlib
-from typing import Annotated, Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, NotRequired, Self, TypedDict, TypeVar
 
 import annotated_types as at
 import attrs
@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import typing_extensions as te
 
-from modelwire.errors import ToolError
+from modelwire.errors import SignatureError, ToolError
 from modelwire.server.annotations import Name
 from modelwire.server.results import ResultError
 from tests.server.kinds import Account, Cat, Keys, Loose, Order, Point, Row, signature_of
@@ -102,6 +102,66 @@ def test_a_class_checks_itself() -> None:
     assert bind(Made, {"path": "a", "note": "y"}) == Made(pathlib.Path("a"), note="y")
     assert problems(Made, {"path": ""}) == ["v: the path needs a name"]
     assert problems(Account, {"balance": -1}) == ["v.balance: expected an integer >= 0, got the number -1"]
+
+
+@dataclasses.dataclass
+class Doubled:
+    size: int
+    note: str = "from here"
+
+    def __init__(self, size: int) -> None:
+        if size < 0:
+            raise ValueError("no size is below 0")
+        self.size = 2 * size
+
+
+class Heir(Point):
+    def __init__(self, **members: int) -> None:
+        super().__init__(**{name: -value for name, value in members.items()})
+
+
+@dataclasses.dataclass
+class Renamed:
+    size: int
+
+    def __init__(self, width: int) -> None:
+        self.size = width
+
+
+@dataclasses.dataclass
+class Linked:
+    name: str
+    next: Self | None = None
+    others: list[te.Annotated[te.Self, "more"]] = dataclasses.field(default_factory=list)
+
+
+class LinkedHeir(Linked):
+    pass
+
+
+class LinkedStruct(msgspec.Struct):
+    next: Self | None = None
+
+
+@pytest.mark.parametrize("cls", [Linked, LinkedHeir])
+def test_a_class_may_hold_its_own(cls: type[Linked]) -> None:
+    value = bind(cls, {"name": "a", "next": {"name": "b"}, "others": [{"name": "c"}]})
+    assert value == cls("a", cls("b"), [cls("c")])
+    assert type(value.next) is cls
+    assert problems(cls, {"name": "a", "next": {}}) == ["v.next.name: missing; expected text"]
+    assert bind(LinkedStruct, {"next": {}}) == LinkedStruct(LinkedStruct())
+
+
+def test_a_dataclass_is_made_by_the_init_that_was_written_for_it() -> None:
+    assert bind(Doubled, {"size": 2}).size == 4
+    assert problems(Doubled, {"size": -1}) == ["v: no size is below 0"]
+    assert bind(Doubled, {"size": 1, "note": "what a caller may not set"}).note == "from here"
+    assert bind(Heir, {"x": 1, "y": 2}) == Heir(x=1, y=2)
+
+
+def test_a_dataclass_whose_init_takes_what_is_no_field_is_refused() -> None:
+    with pytest.raises(SignatureError, match="parameter 'v': Renamed is made with 'width', which is no field"):
+        signature_of(Renamed)
 
 
 def test_fields_that_a_constructor_does_not_take_are_in_results_only() -> None:

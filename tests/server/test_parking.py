@@ -47,21 +47,20 @@ async def test_thousands_of_calls_that_nobody_answers_leave_nothing_when_their_t
     clock = Clock()
     session = asking(parking=Parking(calls=count, seconds=60)).session()
     tasks = len(asyncio.all_tasks())
-    await _wave(session, count)
-    await clock.advance(61)
-    assert len(asyncio.all_tasks()) == tasks
-    gc.collect()
     tracemalloc.start()
-    await _wave(session, count)
-    assert len(asyncio.all_tasks()) == tasks + count
-    assert "Too many calls" in (await _call(session, -1))["error"]["message"]
-    held = tracemalloc.get_traced_memory()[0]
-    await clock.advance(61)
-    gc.collect()
-    left = tracemalloc.get_traced_memory()[0]
+    left: list[int] = []
+    for _ in range(2):
+        await _wave(session, count)
+        assert len(asyncio.all_tasks()) == tasks + count
+        held = tracemalloc.get_traced_memory()[0]
+        assert "Too many calls" in (await _call(session, -1))["error"]["message"]
+        await clock.advance(61)
+        assert len(asyncio.all_tasks()) == tasks
+        gc.collect()
+        left.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
-    assert len(asyncio.all_tasks()) == tasks
-    assert left < held / 50
+    # The first wave grew tables that stay as large as they are; the second one adds nothing to them.
+    assert left[1] - left[0] < held / 100
     await session.aclose()
 
 

@@ -31,6 +31,18 @@ def test_some_classes_have_a_plain_form_of_their_own() -> None:
         plain_form(object())
 
 
+@pytest.mark.parametrize(("kind", "value"), [(str, "a"), (int, 5), (float, 1.5)])
+def test_what_inherits_from_a_value_of_json_is_that_value(kind: Any, value: Any) -> None:
+    class Own(kind):
+        def __repr__(self) -> str:
+            return "its own"
+
+        __str__ = __repr__
+
+    assert plain_form(Own(value)) == value
+    assert type(plain_form(Own(value))) is kind
+
+
 @pytest.mark.parametrize(
     ("value", "place"),
     [

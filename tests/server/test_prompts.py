@@ -22,6 +22,24 @@ def texts(result: dict[str, Any]) -> list[tuple[str, str]]:
 # --------------------------------------------------------------------------------------------------- prompts
 
 
+async def test_the_log_says_which_prompt_or_resource_gave_what_cannot_be_sent(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server("s")
+
+    @server.prompt
+    def forgetful() -> Any:
+        return None
+
+    @server.resource("half://a", name="half")
+    def half() -> str:
+        return "\ud800"
+
+    async with session_talk(server, "2025-11-25") as talk:
+        assert (await talk.error("prompts/get", {"name": "forgetful"}))["code"] == -32603
+        assert (await talk.error("resources/read", {"uri": "half://a"}))["code"] == -32603
+    assert "prompts/get of 'forgetful' failed" in caplog.text
+    assert "resources/read of 'half://a' failed" in caplog.text
+
+
 @every_revision
 async def test_a_function_becomes_a_prompt_with_its_arguments(revision: str) -> None:
     server = Server("s")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import annotated_types as at
 import msgspec
+import pydantic
 import pytest
 
 from modelwire.errors import ToolError
@@ -38,6 +39,21 @@ class Event:
 class Alarm:
     kind: Literal["alarm"]
     size: int
+
+
+@dataclasses.dataclass
+class Quiet:
+    kind: Literal["quiet"]
+
+
+class CatModel(pydantic.BaseModel):
+    kind: Literal["cat"]
+    lives: int = 9
+
+
+class DogModel(pydantic.BaseModel):
+    kind: Literal["dog"]
+    name: str
 
 
 def bind(annotation: Any, value: Any) -> Any:
@@ -124,6 +140,35 @@ def test_text_stays_text_where_a_member_takes_text(value: str) -> None:
 )  # fmt: skip
 def test_the_faults_are_those_of_the_nearest_member(annotation: Any, value: Any, told: list[str]) -> None:
     assert problems(annotation, value) == told
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        CatModel | DogModel,
+        Annotated[CatModel | DogModel, pydantic.Field(discriminator="kind")],
+        CatModel | DogModel | None,
+        dataclasses.make_dataclass("C", [("kind", Literal["cat"]), ("lives", int, 9)])
+        | dataclasses.make_dataclass("D", [("kind", Literal["dog"]), ("name", str)]),
+    ],
+)
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"kind": "dog"}, "v.name: missing; expected text"),
+        ({"kind": "cow"}, 'v.kind: expected one of "cat", "dog", got "cow"'),
+        ({"kind": 5, "name": "x"}, 'v.kind: expected one of "cat", "dog", got the number 5'),
+        ({"name": "x"}, 'v.kind: missing; expected one of "cat", "dog"'),
+        ({"kind": "cat", "lives": "x"}, 'v.lives: expected an integer, got "x"'),
+    ],
+)
+def test_an_object_that_says_what_it_is_hears_what_that_lacks(annotation: Any, value: Any, told: str) -> None:
+    assert problems(annotation, value) == [told]
+
+
+def test_where_one_class_does_not_say_what_it_is_the_nearest_is_told() -> None:
+    told = problems(Quiet | Event | Large, {"x": 1, "z": 2})
+    assert told == ["v.z: unknown member", "v.y: missing; expected an integer"]
 
 
 def test_results_are_held_to_a_member() -> None:

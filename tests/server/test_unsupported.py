@@ -7,7 +7,7 @@ import enum
 import json
 import typing
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, ClassVar, Never
+from typing import Annotated, Any, ClassVar, Never, Required
 
 import attrs
 import pydantic
@@ -29,6 +29,11 @@ class Inner:
 @dataclasses.dataclass
 class Outer:
     b: list[Inner]
+
+
+@dataclasses.dataclass
+class Open:
+    a: int
 
 
 class Model(pydantic.BaseModel):
@@ -63,6 +68,11 @@ INSTEAD = "; use a dataclass, a TypedDict or a model, or Depends(...) for what t
         (Never, "no value is of the type Never; leave the parameter out"),
         (ClassVar[int], "ClassVar[int] belongs into a class; write the type alone"),
         (typing.Self, "Self belongs into a class; write the type alone"),
+        (Required[int], "Required[int] belongs into a class; write the type alone"),
+        (tuple[int, *tuple[str, ...]], "tuple[int, *tuple[str, ...]] has a part of any length; use a list, or a tup"),
+        (enum.Enum("Nothing", []), "Nothing has no members to choose from"),
+        (set[list[int]], "a set cannot hold list[int], since list[int] can change; use a list"),
+        (frozenset[tuple[int, Open]], "a set cannot hold tuple[int, Open], since Open can change; use a list or make "),
         (json, "the module json is no type; for a value that is always the same use Literal[...]"),
         (5, "5 is no type; for a value that is always the same use Literal[...]"),
         (json.loads, "loads is a function and no type"),

@@ -187,6 +187,7 @@ async def test_a_client_works_where_a_loop_runs_already() -> None:
         assert client.call("order", {"id": 3}) == "item 3"
 
 
+@pytest.mark.slow
 def test_closing_from_another_thread_ends_waiting_calls_with_a_clear_error() -> None:
     waiting = Waiting()
     with Client(waiting.server) as client, ThreadPoolExecutor(1) as pool:

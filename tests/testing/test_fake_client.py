@@ -91,6 +91,7 @@ async def test_another_answer_than_expected_is_shown() -> None:
             await fake.error("ping")
 
 
+@pytest.mark.slow
 async def test_an_answer_that_does_not_come_and_one_that_cannot_come_any_more() -> None:
     async with FakeClient(shop(), patience=0.05) as fake:
         await fake.open()

@@ -139,6 +139,7 @@ def close_the_pipe() -> None:
     watcher._popen.wait(PATIENCE)
 
 
+@pytest.mark.slow
 def test_a_watcher_that_somebody_ended_is_started_again_and_told_everything() -> None:
     with group() as first, pidfd(first) as one:
         old = watcher_pid()
@@ -167,6 +168,7 @@ def wait_until_it_reads(pid: int) -> None:
             return
 
 
+@pytest.mark.slow
 def test_the_watcher_leaves_a_group_alone_that_was_released() -> None:
     """Its number may be a stranger's: here a process that was released lives on when the pipe closes."""
     with (

@@ -21,7 +21,7 @@ from modelwire.client.handlers import routes as raw_routes
 from modelwire.client.pages import web_page
 from modelwire.client.questions import FormQuestion, Reply, SampleQuestion, UrlQuestion
 from modelwire.client.roots import Roots, listed, root_list
-from modelwire.client.sampling import conversation_fault, message_of
+from modelwire.client.sampling import message_of
 from modelwire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ConfigError, RpcError, Unanswered
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
@@ -29,6 +29,7 @@ from modelwire.protocol.methods import METHODS
 from modelwire.protocol.revisions import Revision
 from modelwire.rpc.call import Call
 from modelwire.rpc.dispatcher import Route
+from modelwire.rules.conversation import conversation_fault
 
 OnElicit: TypeAlias = Callable[[FormQuestion], Any]
 OnElicitUrl: TypeAlias = Callable[[UrlQuestion], Any]

@@ -206,7 +206,10 @@ class Client(Requests):
         """
         self._contacts.check_loop("close it there: asyncio.run_coroutine_threadsafe(client.close(), loop)")
         self._hearing.close()
-        await self._contacts.close(self._polite)
+        try:
+            await self._contacts.close(self._polite)
+        finally:  # not before: a function that is asked may be the one who closes
+            self._rounds.close()
 
     async def __aenter__(self) -> Self:
         return await self.connect()

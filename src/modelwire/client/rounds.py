@@ -27,6 +27,7 @@ from modelwire.client.questions import Reply, UrlQuestion
 from modelwire.client.unanswered import question, questions, unanswered
 from modelwire.errors import (
     ConfigError,
+    ConnectionLost,
     LocalError,
     ModelwireError,
     ProtocolViolation,
@@ -69,6 +70,8 @@ class Rounds:
         self._patience = patience
         self._visits: dict[str, set[asyncio.Event]] = {}
         """What waits for each page to be dealt with."""
+        self._asking: set[asyncio.Task[Any]] = set()
+        """What has somebody asked, one for each call."""
 
     async def go(self, method: str, name: str, params: Any, came: Came, send: Send) -> Any:
         """Answer what came instead of a result, and what comes then; return the result.
@@ -85,16 +88,12 @@ class Rounds:
             ConfigError: Nobody answers what it may ask.
             Unanswered: The answers were not to be had; or they were given ``max_rounds`` times, and never enough.
             UrlElicitationNeeded: A page has to be dealt with first, and nobody agreed to.
+            ConnectionLost: The client was closed meanwhile.
         """
         pause = PAUSE
         for _ in range(self._most):
-            if isinstance(came, UrlElicitationNeeded):
-                await self._visit_all(came)
-            else:
-                params = await self._next_params(method, name, params, came)
-                if not came.input_requests:
-                    await asyncio.sleep(pause)
-                    pause = min(pause * 2, LONGEST_PAUSE)
+            params = await self._unless_closed(method, self._again(method, name, params, came, pause))
+            pause = min(pause * 2, LONGEST_PAUSE) if not _asks(came) else pause
             try:
                 result = await send(params)
             except UrlElicitationNeeded as error:
@@ -104,6 +103,33 @@ class Rounds:
                 return result
             came = result
         raise self._too_many(method, name, came)
+
+    async def _again(self, method: str, name: str, params: Any, came: Came, pause: float) -> Any:
+        """Have done what has to be done before the request is sent again; return its params."""
+        if isinstance(came, UrlElicitationNeeded):
+            await self._visit_all(came)
+            return params
+        params = await self._next_params(method, name, params, came)
+        if not _asks(came):
+            await asyncio.sleep(pause)
+        return params
+
+    async def _unless_closed(self, method: str, job: Coroutine[Any, Any, Any]) -> Any:
+        asking = asyncio.create_task(job)
+        self._asking.add(asking)
+        try:
+            return await asking
+        except asyncio.CancelledError:
+            if asking in self._asking:
+                raise
+            raise ConnectionLost(f"the client was closed before what {method} asks was answered") from None
+        finally:
+            self._asking.discard(asking)
+
+    def close(self) -> None:
+        """End the calls for which somebody is being asked: their connection is closed."""
+        while self._asking:
+            self._asking.pop().cancel()
 
     def _too_many(self, method: str, name: str, came: Came) -> LocalError:
         asked = str(came) if isinstance(came, UrlElicitationNeeded) else questions(came)
@@ -211,6 +237,10 @@ class Rounds:
         """Note that the server says that a page was dealt with; ids that nobody waits for are ignored."""
         for wait in self._visits.get(elicitation_id, ()):
             wait.set()
+
+
+def _asks(came: Came) -> bool:
+    return isinstance(came, UrlElicitationNeeded) or bool(came.input_requests)
 
 
 async def all_of(jobs: Mapping[str, Coroutine[Any, Any, Any]]) -> dict[str, Any]:

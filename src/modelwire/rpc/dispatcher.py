@@ -205,7 +205,7 @@ class Dispatcher:
     def _failure(self, call: Call, error: BaseException) -> bytes:
         if isinstance(error, KeyboardInterrupt) and not self.contains_interrupts:
             raise error
-        return error_frame(call.id, _shown(error, call.method.name), call.peer.revision)
+        return error_frame(call.id, _shown(error, call.method.name, _asked_for(call)), call.peer.revision)
 
     def _encoded(self, call: Call, result: Any) -> bytes:
         if type(result) is not bytes:
@@ -248,11 +248,17 @@ def _data(error: RpcError, revision: Revision | None) -> bytes | None:
         return None
 
 
-def _shown(error: BaseException, method: str) -> RpcError:
+def _asked_for(call: Call) -> str:
+    """What a request is about, as the log has it: which prompt, which resource."""
+    name = getattr(call.params, call.method.name_field, None) if call.method.name_field else None
+    return f" of {name!r:.200}" if name else ""
+
+
+def _shown(error: BaseException, method: str, subject: str = "") -> RpcError:
     """Return what the peer is told of an error; what was not meant for it goes to the log."""
     if isinstance(error, RpcError):
         return error
-    _log.error("%s failed", method, exc_info=error)
+    _log.error("%s%s failed", method, subject, exc_info=error)
     return RpcError(INTERNAL_ERROR, f"Internal error in {method}; the server's log says more")
 
 

@@ -9,7 +9,6 @@ Plain values. Nothing here waits, sends, seals or reads a clock.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -62,14 +61,23 @@ encode_journal = msgspec.msgpack.Encoder().encode
 decode_journal = msgspec.msgpack.Decoder(Journal).decode
 
 
-def digest(params: InputResponseRequestParams) -> bytes:
-    """Return what tells a request's parameters from others, however they were spelled."""
-    plain: dict[str, Any] = msgspec.json.decode(_digest_json(params))
+def written(params: InputResponseRequestParams) -> bytes:
+    """Return a request's parameters as JSON, the same however they were spelled."""
+    return _digest_json(params)
+
+
+def digest(params: bytes) -> bytes:
+    """Return what tells a request's parameters from others.
+
+    Args:
+        params: What `written` returned.
+    """
+    plain: dict[str, Any] = msgspec.json.decode(params)
     salient = {key: value for key, value in plain.items() if key not in _NOT_BOUND and value is not None}
     return hashlib.sha256(_digest_json(salient)).digest()
 
 
-def question_key(kind: str, method: str, params: bytes, asked: Mapping[str, int]) -> str:
+def question_key(kind: str, method: str, params: bytes) -> str:
     """Return the key of a question that was given none: the same whenever a handler is run again.
 
     It is made of what is asked, and not of how much was asked before: of questions asked side by side now one comes
@@ -79,9 +87,5 @@ def question_key(kind: str, method: str, params: bytes, asked: Mapping[str, int]
         kind: What the key begins with, for people.
         method: The method of the question.
         params: Its parameters, as JSON.
-        asked: How often each such key was asked for before, in this run of the handler; the same question may be asked
-            twice.
     """
-    name = f"{kind}-{hashlib.sha256(method.encode() + b' ' + params).hexdigest()[:10]}"
-    again = asked.get(name, 0)
-    return name if not again else f"{name}-{again + 1}"
+    return f"{kind}-{hashlib.sha256(method.encode() + b' ' + params).hexdigest()[:10]}"

@@ -297,6 +297,8 @@ def _field_refusals(cls: Any, seen: dict[int, Any]) -> Iterator[str]:
         yield f"{cls.__name__} says which other members it takes, which msgspec would not look at"
     if any(not field.init for field in getattr(cls, "__dataclass_fields__", {}).values()):
         yield f"{cls.__name__} sets fields by itself, which msgspec would let a caller set"
+    if has_own_init(cls):
+        yield f"{cls.__name__} has an __init__ of its own, which msgspec would not call"
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except Exception as error:
@@ -304,6 +306,12 @@ def _field_refusals(cls: Any, seen: dict[int, Any]) -> Iterator[str]:
         return
     for field, hint in hints.items():
         yield from (f"{cls.__name__}.{field}: {reason}" for reason in _refusals(hint, seen))
+
+
+def has_own_init(cls: Any) -> bool:
+    """Whether the ``__init__`` of a dataclass was written by hand."""
+    code = getattr(cls.__init__, "__code__", None)
+    return dataclasses.is_dataclass(cls) and getattr(code, "co_filename", "") != "<string>"  # where dataclasses' is
 
 
 def _has_fields(cls: Any) -> bool:
@@ -351,6 +359,8 @@ def _unusable(node: Any, seen: set[int]) -> str | None:
         return f"the type {getattr(node, 'cls', node)!r} has no JSON form here"
     if isinstance(node, mi.DictType | mi.FrozenDictType) and isinstance(node.key_type, _NO_KEYS):
         return "the names of an object are text, which cannot stand for the type of these keys"
+    if isinstance(node, mi.DictType | mi.FrozenDictType) and isinstance(node.key_type, mi.FloatType):
+        return "msgspec takes the name nan for a number"
     if id(node) in seen:
         return None
     seen.add(id(node))

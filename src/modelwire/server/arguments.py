@@ -24,17 +24,30 @@ _DECODE_FAULTS = (msgspec.MsgspecError, ValueError, RecursionError)
 MISSING: Any = inspect.Parameter.empty
 
 
+_TOLD = 50
+"""Faults that are told one by one; who sees so many knows what to put right."""
+
+
+def few(problems: Sequence[str]) -> list[str]:
+    """Return clauses on faults, the last of them a number where there are too many to tell."""
+    more = len(problems) - _TOLD
+    return list(problems) if more <= 0 else [*problems[:_TOLD], f"and {more} more like these"]
+
+
 class ArgumentErrors(ToolError):
     """The arguments of a call do not fit; the message says all that is wrong, for a model to put right.
 
     Args:
         name: The tool, prompt or resource that was called.
         problems: One clause per fault, each naming the argument.
+
+    Attributes:
+        problems: The first of them; of a long list of values, each may have a fault.
     """
 
     def __init__(self, name: str, problems: Sequence[str]) -> None:
-        self.problems = list(problems)
-        super().__init__(f"The arguments of {name} are wrong:\n" + "\n".join(f"- {problem}" for problem in problems))
+        self.problems = few(problems)
+        super().__init__(f"The arguments of {name} are wrong:\n" + "\n".join(f"- {text}" for text in self.problems))
 
 
 def not_an_object(raw: msgspec.Raw | bytes) -> RpcError:
@@ -132,7 +145,7 @@ class Binder:
 class CarefulBinder(Binder):
     """A binder some of whose arguments msgspec alone would not convert, or would take too much for."""
 
-    __slots__ = ("_fence", "_nodes")
+    __slots__ = ("_completing", "_fence", "_nodes")
 
     def __init__(self, name: str, arguments: Sequence[Argument]) -> None:
         super().__init__(name, arguments)
@@ -143,6 +156,11 @@ class CarefulBinder(Binder):
         ]
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_completing":
+            plain = [(index, item.type) for index, item in enumerate(self._arguments.values())]
+            whole = [(index, node.complete) for index, node in plain if isinstance(node, Plain)]
+            self._completing = [(index, complete) for index, complete in whole if complete is not None]
+            return self._completing
         if name != "_fence":
             return super().__getattr__(name)
         fences = {name: fence for name, item in self._arguments.items() if (fence := _fence(item)) is not None}
@@ -159,6 +177,8 @@ class CarefulBinder(Binder):
             for index, name, node in self._nodes:
                 if type(values[index]) is msgspec.Raw:
                     values[index] = node.read(values[index], name)
+            for index, complete in self._completing:
+                complete(values[index])
         except (*_DECODE_FAULTS, Misfit):
             return self._one_by_one(text)
         return tuple(values)
@@ -171,8 +191,14 @@ def binder(name: str, arguments: Sequence[Argument]) -> Binder:
         name: What is called, for messages.
         arguments: The parameters to fill.
     """
-    careful = any(not isinstance(item.type, Plain) or item.type.fence is not None for item in arguments)
+    careful = any(_needs_care(item.type) for item in arguments)
     return CarefulBinder(name, arguments) if careful else Binder(name, arguments)
+
+
+def _needs_care(node: Node) -> bool:
+    if not isinstance(node, Plain) or node.fence is not None:
+        return True
+    return not node.closed and node.complete is not None  # closed, a class has a fence
 
 
 def _fence(argument: Argument) -> Any:

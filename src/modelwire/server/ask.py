@@ -103,6 +103,9 @@ def asker(
 def _form(where: str, name: str, annotation: Any) -> tuple[type[Any], bool]:
     """Return the class of the form, and whether it was made around one plain type."""
     plain = without_annotated(annotation)
+    if is_union(plain):  # None is what the parameter is when nobody answers
+        options = [option for option in get_args(plain) if option is not type(None)]
+        plain = without_annotated(options[0]) if len(options) == 1 else plain
     alone = not (isinstance(plain, type) and has_fields(plain))
     try:
         # What stands beside the type, such as limits and descriptions, belongs to the field.

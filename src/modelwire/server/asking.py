@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +31,7 @@ from modelwire.protocol import jsonrpc, wire
 from modelwire.protocol.revisions import LATEST
 from modelwire.rpc.call import Call
 from modelwire.rules.asking import question_key
+from modelwire.rules.pending import Outgoing
 from modelwire.server.questions import Question
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _USER_REJECTED = -1
 """The code of "User rejected sampling request" (2025-11-25, client/sampling, Error Handling)."""
+_OVER = "the request that it belongs to is over"
 _PATIENCE = 2
 """Turns of the loop without another question after which those that were asked go out together."""
 
@@ -59,21 +60,29 @@ class Exchange:
 
     Args:
         call: The request that the handler was started for.
-        answers: Answers that are there already, as JSON by key.
+        brought: Answers that it brought, as JSON by key; those that nobody asks for are ignored.
+        answers: What was answered in an earlier run, as JSON by key.
         done: What was done once in an earlier run, as JSON by name.
     """
 
     def __init__(
-        self, call: Call, answers: Mapping[str, bytes] | None = None, done: Mapping[str, bytes] | None = None
+        self,
+        call: Call,
+        brought: Mapping[str, bytes] | None = None,
+        answers: Mapping[str, bytes] | None = None,
+        done: Mapping[str, bytes] | None = None,
     ) -> None:
         self.root = call
         self.call = call
         """The request that is being answered: the first one, or the last that brought answers."""
         self.answers = dict(answers or {})
         self.done = dict(done or {})
+        self._brought = dict(brought or {})
         self._doing: dict[str, asyncio.Future[Any]] = {}
         self._waiting: dict[str, _Open] = {}
-        self._asked: dict[str, int] = {}
+        self._requests: set[Outgoing] = set()
+        self._keys: set[str] = set()
+        self._over = not call.open
         self._count = 0
         self._round: asyncio.Handle | None = None
         self._returned: asyncio.Future[None] | None = None
@@ -93,9 +102,12 @@ class Exchange:
             ProtocolViolation: Its answer does not fit.
             RequestTimeout: It did not answer in time.
         """
+        self._refuse_threads("asks")
         if not self.root.method.asks:
             raise ConfigError(f"nobody can be asked while {self.root.method.name} is answered; a tool can ask")
         call = self.call
+        if self._over or self.root.cancelled or (call.peer.revision.server_requests and not call.open):
+            raise _too_late(question)
         params = question.params(call.peer)
         with self._clock_stopped():
             if call.peer.revision.server_requests:
@@ -108,22 +120,24 @@ class Exchange:
         return found
 
     async def _request(self, call: Call, question: Question, params: bytes, timeout: float | None) -> Any:
-        if not call.open:
-            raise ConfigError(f"{question.method} was not sent: the request that it belongs to is over")
+        asked = call.connection.ask(question.method, params, timeout=timeout, post=call.send)
+        self._requests.add(asked)
         try:
-            raw = await call.connection.request(question.method, params, timeout=timeout, post=call.send)
+            raw = await call.connection.answer(asked)
         except PeerError as error:
             if error.code == _USER_REJECTED:
                 raise Declined(f"The user declined: {error.message}") from error
             raise ToolError(f"The client could not answer {question.method}: {error.message}") from error
+        finally:
+            self._requests.discard(asked)
         return question.answer(raw, call.peer.revision)
 
     async def _wait(self, question: Question, key: str | None, params: bytes, timeout: float | None) -> Any:
         key = self._key(question, key, params)
-        if key in self._waiting:
-            raise ConfigError(f"the question {key!r} waits for its answer already; give this one another key=")
-        if key in self.answers:
-            return self._read(key, question, self.answers[key])
+        if (raw := self.answers.get(key) or self._brought.pop(key, None)) is not None:
+            found = self._read(key, question, raw)
+            self.answers[key] = raw
+            return found
         asked = self._waiting[key] = _Open(question, params, self._loop.create_future())
         self._count += 1
         self._send_soon()
@@ -139,15 +153,16 @@ class Exchange:
             del self._waiting[key]
 
     def _key(self, question: Question, key: str | None, params: bytes) -> str:
-        if key is not None:
-            if not isinstance(key, str) or not key:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ConfigError(f"the key of a question is a string, not {key!r}")
-            return key
-        identity = question.identity or params
-        made = question_key(question.kind, question.method, identity, self._asked)
-        name = question_key(question.kind, question.method, identity, {})
-        self._asked[name] = self._asked.get(name, 0) + 1
-        return made
+        """Return what an answer is told by: what is asked twice, or under one key, are two questions."""
+        if key is not None and (not isinstance(key, str) or not key):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"the key of a question is a string, not {key!r}")
+        made = key or question_key(question.kind, question.method, question.identity or params)
+        name, count = made, 1
+        while name in self._keys:
+            count += 1
+            name = f"{made}-{count}"
+        self._keys.add(name)
+        return name
 
     def _read(self, key: str, question: Question, raw: bytes) -> Any:
         """Return what an answer that a request brought means.
@@ -190,17 +205,41 @@ class Exchange:
 
     def _send_round(self) -> None:
         call = self.call
+        if call is not self.root and self._undeclared(call):
+            return  # to whoever asked it is said soon, and may ask something else
         questions = {key: (asked.question.method, asked.params) for key, asked in self._waiting.items()}
         size = sum(len(key) + len(params) for key, (_, params) in questions.items())
         try:
             state = self._lot.park(self, size)
         except Exception as error:
-            for asked in self._waiting.values():
-                if not asked.future.done():
-                    asked.future.set_result(error)
+            self._fail_all(error)
             return
         body = wire.encode_input_required(questions, state, call.connection.dispatcher.server_info)
         call.answered(jsonrpc.encode_result(call.id, body))
+
+    def _undeclared(self, call: Call) -> bool:
+        """Fail the questions that a later request's client did not declare, though an earlier one's did."""
+        found = False
+        for asked in self._waiting.values():
+            try:
+                asked.question.params(call.peer)
+            except RpcError as error:
+                found = True
+                if not asked.future.done():
+                    asked.future.set_result(error)
+        if found:
+            self._send_soon()
+        return found
+
+    def _fail_all(self, error: Exception) -> None:
+        for asked in self._waiting.values():
+            if not asked.future.done():
+                asked.future.set_result(error)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the answers that it holds."""
+        return sum(map(len, self.answers.values())) + sum(map(len, self._brought.values()))
 
     def check(self, call: Call) -> dict[str, Any]:
         """Return what the answers that a request brings mean, by key; unknown ones are left out.
@@ -255,6 +294,13 @@ class Exchange:
         """Return the request that waits for the handler's result; see `modelwire.rpc.call.Asking`."""
         if call is not self.root:
             return call
+        self._over = True  # tasks that the handler has left behind may wait for answers, and would for ever
+        for asked in self._requests:
+            if not asked.answer.done():
+                asked.answer.set_exception(ConfigError(f"{asked.method} was given up: {_OVER}"))
+        for asked in self._waiting.values():
+            if not asked.future.done():
+                asked.future.set_result(_too_late(asked.question))
         while not self.call.open and not self.root.cancelled:  # it was parked, and has ended all the same
             self._returned = self._loop.create_future()
             await self._returned
@@ -285,7 +331,8 @@ class Exchange:
         finally:
             self._unasked -= 1
             if self._unasked == 0 and clock is not None and self._time_left is not None and not clock.expired():
-                clock.reschedule(self._loop.time() + max(0.0, self._time_left))
+                with contextlib.suppress(RuntimeError):  # the handler may be over, and a task of its be still asking
+                    clock.reschedule(self._loop.time() + max(0.0, self._time_left))
                 self._time_left = None
 
     # ------------------------------------------------------------------ once
@@ -294,18 +341,31 @@ class Exchange:
         """Call a function, or return what it gave when it was called before under this name."""
         if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"the name of what is done once is a string, not {name!r}")
+        self._refuse_threads("does something once")
         if name not in self.done:
             doing = self._doing.get(name)
             if doing is None:
-                doing = self._doing[name] = asyncio.ensure_future(_called(function))
+                doing = self._doing[name] = asyncio.ensure_future(self._do(name, function))
                 doing.add_done_callback(lambda _: self._doing.pop(name, None))
-            # Shielded: one of two who wait for it may be cancelled alone.
-            value = await asyncio.shield(doing)
-            self.done[name] = _written(name, value)
+            # Shielded: who waits for it may be cancelled, and it was done all the same.
+            await asyncio.shield(doing)
         try:
             return msgspec.json.decode(self.done[name], type=Any if returns is None else returns)
         except msgspec.MsgspecError as error:
             raise ConfigError(f"what {name!r} gave once is no {returns!r}: {error}") from None
+
+    async def _do(self, name: str, function: Callable[[], Any]) -> None:
+        from modelwire.server.functions import run_sync, threads_for  # which has a use for contexts, and they for this
+
+        shared = self.root.connection.shared
+        pool = threads_for(function, None if shared is None else shared.lot.pool)
+        self.done[name] = _written(name, await run_sync(function, pool))
+
+    def _refuse_threads(self, what: str) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            raise ConfigError(
+                f"an event loop of its own {what} here; a sync function takes Ask parameters instead, or is made async"
+            )
 
 
 def exchange_of(call: Call) -> Exchange:
@@ -317,15 +377,12 @@ def exchange_of(call: Call) -> Exchange:
     return made
 
 
-async def _called(function: Callable[[], Any]) -> Any:
-    if inspect.iscoroutinefunction(function):
-        return await function()
-    result = await asyncio.to_thread(function)
-    return await result if inspect.isawaitable(result) else result
-
-
 def _written(name: str, value: Any) -> bytes:
     try:
         return wire.encode(value, LATEST)
     except wire.WireError as error:
         raise ConfigError(f"what {name!r} gave cannot be kept: {error}; return something that JSON can hold") from None
+
+
+def _too_late(question: Question) -> ConfigError:
+    return ConfigError(f"{question.method} was not asked: {_OVER}")

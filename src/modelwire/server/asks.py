@@ -6,9 +6,11 @@ The same lines work on every revision. How a question travels is `modelwire.serv
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, overload
 
+from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.rpc.call import Call
@@ -99,7 +101,8 @@ class Asks:
         Args:
             message: Why.
             url: Where.
-            elicitation_id: What `elicitation_complete` is told; by default made up.
+            elicitation_id: What `elicitation_complete` is told; by default made up, anew where the handler is run
+                again from the top: what your records go by comes from `once`.
             key: As for `elicit`. By default made of the message alone.
             timeout: As for `elicit`.
 
@@ -123,7 +126,7 @@ class Asks:
         call = self._first if self._first.asking is None else self._first.asking.call
         if call.peer.revision.covers("2025-11-25", "2025-11-25"):
             params = wire.encode(t.ElicitationCompleteNotificationParams(elicitation_id), call.peer.revision)
-            call.connection.notify("notifications/elicitation/complete", params)
+            on_loop(call, _send_complete, params)
 
     async def sample(
         self,
@@ -151,7 +154,8 @@ class Asks:
             temperature: How varied the answer may be.
             stop_sequences: Texts that end the answer.
             metadata: For the provider of the model.
-            include_context: Whose context the client adds to the conversation; discouraged by the specification.
+            include_context: Whose context the client adds to the conversation; discouraged by the specification. Needs
+                the capability ``sampling.context``, since 2025-11-25.
             tools: What the model may call, since 2025-11-25; needs the capability ``sampling.tools``.
             tool_choice: Whether it may, must or must not.
             key: As for `elicit`.
@@ -159,9 +163,9 @@ class Asks:
 
         Raises:
             Declined: The user said no.
-            CapabilityRequired: The client did not declare ``sampling``, or ``sampling.tools``.
+            CapabilityRequired: The client did not declare ``sampling``, or what of it this needs.
             ToolError: The client could not answer.
-            ConfigError: A parameter is none.
+            ConfigError: A parameter is none, or the messages break a rule about tools.
         """
         params = {
             "max_tokens": max_tokens,
@@ -210,3 +214,19 @@ class Asks:
 
     async def _ask(self, question: questions.Question, key: str | None, timeout: float | None) -> Any:
         return await exchange_of(self._first).ask(question, key, timeout)
+
+
+def on_loop(call: Call, send: Callable[..., None], *args: Any) -> None:
+    """Have something sent for a call, from whatever thread. Does nothing once the event loop has ended."""
+    connection = call.connection
+    if connection.thread == threading.get_ident():
+        send(call, *args)
+        return
+    try:
+        connection.loop.call_soon_threadsafe(send, call, *args)
+    except RuntimeError:
+        _log.debug("a message for request %s came after the event loop had ended", call.key)
+
+
+def _send_complete(call: Call, params: bytes) -> None:
+    call.connection.notify("notifications/elicitation/complete", params)

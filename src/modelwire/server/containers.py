@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -45,8 +46,9 @@ class Items(Node):
             raise _collected(
                 lambda item, place: load(item, place, lax), ((f"{path}[{i}]", item) for i, item in enumerate(items))
             ) from None
-        except TypeError:  # an item that cannot be in a set
-            self.misfit(items, path)
+        except TypeError:
+            problem = f"{path}: expected items that are no lists and no objects, which a set cannot hold"
+            raise Misfit([problem]) from None
 
     def dump(self, value: Any, path: str) -> Any:
         if not isinstance(value, self._classes):
@@ -204,9 +206,12 @@ class PlainKey(Node):
 
     def load(self, value: Any, path: str, lax: bool = False) -> Any:
         try:
-            return next(iter(msgspec.convert({value: None}, self._type, str_keys=True)))
+            name = next(iter(msgspec.convert({value: None}, self._type, str_keys=True)))
         except msgspec.MsgspecError:
             self.misfit(value, path)
+        if isinstance(name, float) and not math.isfinite(name):
+            self.misfit(value, path)
+        return name
 
     def dump(self, value: Any, path: str) -> Any:
         try:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -29,7 +28,7 @@ from modelwire.protocol.types import (
 )
 from modelwire.rpc.call import Call
 from modelwire.rules.session import Peer
-from modelwire.server.asks import Asks
+from modelwire.server.asks import Asks, on_loop
 
 if TYPE_CHECKING:
     from modelwire.server.http.exchange import HttpRequest
@@ -161,7 +160,7 @@ class Context(Asks):
         if not math.isfinite(progress) or (total is not None and not math.isfinite(total)):
             raise ValueError(f"progress must be finite numbers, not {progress} of {total}")
         if self._call.progress_token is not None:
-            _on_loop(self._call, _send_progress, progress, total, message)
+            on_loop(self._call, _send_progress, progress, total, message)
 
     def close_stream(self, retry: float = 1.0) -> None:
         """Let the client hang up while the work goes on, and come back for the rest.
@@ -177,7 +176,7 @@ class Context(Asks):
         """
         if not 0 <= retry < math.inf:
             raise ValueError(f"retry= is a number of seconds from 0 on, not {retry!r}")
-        _on_loop(self._call, _let_go, round(retry * 1000))
+        on_loop(self._call, _let_go, round(retry * 1000))
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Send the client a notification of any kind, as part of this request.
@@ -190,7 +189,7 @@ class Context(Asks):
             WireError: The parameters cannot be written as JSON.
         """
         encoded = None if params is None else wire.encode(dict(params), LATEST)
-        _on_loop(self._call, Call.notify, method, encoded)
+        on_loop(self._call, Call.notify, method, encoded)
 
     async def request(
         self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = 60
@@ -266,7 +265,7 @@ class Log:
         except wire.WireError as error:
             _log.warning("a log message could not be sent: %s", error)
             return
-        _on_loop(self._call, _send_log, params)
+        on_loop(self._call, _send_log, params)
 
     def _session_level(self) -> LoggingLevel | None:
         peer = self._call.connection.session.peer
@@ -315,17 +314,6 @@ def _request_params(method: str, params: Mapping[str, Any] | None, revision: Rev
         return encoded if row is None else wire.encode(wire.decode(encoded, row.params), revision)
     except wire.WireError as error:
         raise ConfigError(f"{method} was not sent: {error}") from None
-
-
-def _on_loop(call: Call, send: Callable[..., None], *args: Any) -> None:
-    connection = call.connection
-    if connection.thread == threading.get_ident():
-        send(call, *args)
-        return
-    try:
-        connection.loop.call_soon_threadsafe(send, call, *args)
-    except RuntimeError:
-        _log.debug("a message for request %s came after the event loop had ended", call.key)
 
 
 def _send_progress(call: Call, progress: float, total: float | None, message: str | None) -> None:

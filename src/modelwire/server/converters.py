@@ -24,11 +24,21 @@ from typing import Annotated, Any, ForwardRef, Literal, TypeVar, cast, get_args,
 import msgspec
 
 from modelwire.server import explain
-from modelwire.server.annotations import Header, Name, Scope, is_pydantic, is_simple, is_union, misplaced, refusal
+from modelwire.server.annotations import (
+    Header,
+    Name,
+    Scope,
+    is_pydantic,
+    is_simple,
+    is_union,
+    misplaced,
+    refusal,
+    without_annotated,
+)
 from modelwire.server.constraints import MISSING, Check, Rules, Unsupported, is_field, limit_check, read
 from modelwire.server.containers import Items, Members, PlainKey, Row
 from modelwire.server.fields import has_fields, outline
-from modelwire.server.generics import bound, substitute
+from modelwire.server.generics import bound, is_unpacked, substitute
 from modelwire.server.headers import safe_limits
 from modelwire.server.known import Known, Reading, is_written_as_text, key_of
 from modelwire.server.nodes import Alias, Checked, Choice, Node, Text
@@ -36,7 +46,7 @@ from modelwire.server.objects import Fields, Positions
 from modelwire.server.plain import Plain
 from modelwire.server.pydantic_types import Pydantic
 from modelwire.server.unions import Union
-from modelwire.server.unsupported import no_form, no_key, no_limit
+from modelwire.server.unsupported import in_no_set, no_form, no_key, no_limit, shown, unhashable
 
 __all__ = ["Unsupported", "converter", "mirrored"]
 
@@ -313,8 +323,10 @@ class _Builder:
         return Pydantic(annotation, {} if complete else self._names, closed=self._closed)
 
     def _list(self, cls: Any, args: tuple[Any, ...]) -> Node:
-        item = self.build(args[0] if args else Any)
         make, classes = _LISTS[cls]
+        if args and make in (set, frozenset) and (unfit := unhashable(args[0])) is not None:
+            raise in_no_set(args[0], unfit)
+        item = self.build(args[0] if args else Any)
         node, made = Items(make, classes, item), cast(Any, make)
         if make is collections.deque or cls is abc.Iterable:
             return node
@@ -324,6 +336,8 @@ class _Builder:
         if annotation in (tuple, typing.Tuple) or args[-1:] == (Ellipsis,):  # noqa: UP006 - as users may write it
             item = self.build(args[0] if args else Any)
             return self._folded(Items(tuple, (tuple, list), item), [item], lambda types: tuple[types[0], ...])
+        if any(is_unpacked(arg) for arg in args):
+            raise Unsupported(f"{shown(annotation)} has a part of any length; use a list, or a tuple of so many types")
         items = [self.build(arg) for arg in args]
         return self._folded(Row(items), items, lambda types: tuple[types])
 
@@ -342,7 +356,7 @@ class _Builder:
         """What reads the names of an object; None where any name will do."""
         if key in (str, Any):
             return None
-        if self._sure or refusal(dict[key, Any]) is None:
+        if self._sure or without_annotated(key) is float or refusal(dict[key, Any]) is None:
             return PlainKey(key, self.build(key))
         own = self.build(key)
         if isinstance(own, Plain) or own.wanted:
@@ -433,6 +447,8 @@ def _literal(value: Any) -> Any:
 
 def _enum(cls: Any) -> Node:
     pairs = [(member.value, member) for member in cls]
+    if not pairs:
+        raise Unsupported(f"{cls.__name__} has no members to choose from")
     for plain, member in pairs:
         if type(plain) not in _SCALARS:
             raise Unsupported(f"the value of {cls.__name__}.{member.name} has no JSON form of its own: {plain!r}")

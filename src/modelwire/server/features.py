@@ -194,9 +194,13 @@ class Features:
         assert files is not None
         self.companions.append(lambda server: files.watching(directory, self.changed))
 
-    def new_lot(self) -> Lot:
-        """Return a place for handlers that wait for answers, in the running event loop."""
-        return Lot(self._name, self._parking, self._state_keys, self._may_replay)
+    def new_lot(self, pool: WorkerPool) -> Lot:
+        """Return a place for handlers that wait for answers, in the running event loop.
+
+        Args:
+            pool: The threads for what they do once.
+        """
+        return Lot(self._name, self._parking, self._state_keys, self._may_replay, pool)
 
     def _may_replay(self, call: Call) -> bool:
         return call.method.name != "tools/call" or self.tools.may_replay(call.params.name)

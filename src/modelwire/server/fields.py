@@ -17,6 +17,7 @@ import msgspec
 from modelwire.server.annotations import (
     Header,
     Scope,
+    has_own_init,
     is_named_tuple,
     is_typed_dict,
     is_union,
@@ -166,7 +167,26 @@ def _dataclass(cls: Any, hints: dict[str, Any]) -> Outline:
         argument = field.name if field.init else ""
         shown = _shown(default, field.default_factory)
         found.append(Field(field.name, field.name, hints[field.name], None, required, argument, shown))
+    if has_own_init(cls):
+        _as_its_init_has_it(cls, found)
     return Outline(found)
+
+
+def _as_its_init_has_it(cls: Any, found: list[Field]) -> None:
+    """A dataclass whose ``__init__`` was written by hand takes what that takes."""
+    parameters = list(inspect.signature(cls).parameters.values())
+    known = {parameter.name: parameter for parameter in parameters}
+    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    for field in found:
+        parameter = known.pop(field.name, None)
+        field.argument = field.name if parameter or anything else ""
+        field.required = parameter is not None and parameter.default is parameter.empty
+    for name, parameter in known.items():
+        named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        if parameter.default is parameter.empty and (named or parameter.kind is parameter.POSITIONAL_ONLY):
+            raise Unsupported(
+                f"{cls.__name__} is made with {name!r}, which is no field; name it as the field that it is"
+            )
 
 
 def _shown(default: Any, factory: Any) -> Any:

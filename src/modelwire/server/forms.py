@@ -29,6 +29,7 @@ from modelwire.server.fields import Field, has_fields, outline
 from modelwire.server.json_values import is_object
 from modelwire.server.nodes import Misfit
 from modelwire.server.objects import Fields
+from modelwire.server.titles import Titles, options
 
 __all__ = ["form_schema", "read_form"]
 
@@ -58,7 +59,7 @@ def form_schema(fields: type[Any]) -> dict[str, Any]:
     A field with a default, or an ``Optional`` one, need not be filled in; its default is shown. Descriptions are taken
     from ``msgspec.Meta(description=...)``, from text in ``Annotated[str, "..."]``, or from the class's docstring. An
     address or a link is ``Annotated[str, msgspec.Meta(extra_json_schema={"format": "email"})]`` or ``"uri"``: a hint
-    to the client that is not checked here.
+    to the client that is not checked here. Choices have names for people where `Titles` gives them some.
 
     A list of choices and the default of anything but a ``bool`` came with revision 2025-11-25; this is not looked at
     here. For an older client `Context.request` leaves such defaults out, and refuses such a list.
@@ -141,7 +142,7 @@ class _Form:
     def _add(self, field: Field) -> None:
         base, metadata, optional = _peeled(field.given)
         rules = read(metadata)
-        schema = _limited(_kind(base, field.given), rules)
+        schema = _limited(_kind(base, metadata, field.given), rules)
         for own in field.limits if field.given is field.hint else ():
             with contextlib.suppress(Unsupported):  # what a form cannot say the class checks all the same
                 schema = _limited(schema, own) if own.options is None else _among(schema, own.options)
@@ -216,16 +217,21 @@ def _without_none(annotation: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return others if is_union(annotation) and len(others) == 1 else args
 
 
-def _kind(base: Any, annotation: Any) -> dict[str, Any]:
-    """Return the schema of a type without its notes."""
+def _kind(base: Any, metadata: tuple[Any, ...], annotation: Any) -> dict[str, Any]:
+    """Return the schema of a type without its notes, but for the titles of choices."""
     if isinstance(base, type) and base in _PLAIN:
+        if any(isinstance(item, Titles) for item in metadata):
+            raise Unsupported(f"Titles are for choices, which {_shown(base)} has none of; use {_CHOICES}")
         return dict(_PLAIN[base])
     if (values := _choices(base)) is not None:
-        return {"type": "string", "enum": values}
+        found = options(values, metadata)
+        return {"type": "string", "enum": values} if found is None else {"type": "string", "oneOf": found}
     if get_origin(base) is list:
         item, notes, optional = _peeled(get_args(base)[0])
         if not optional and (values := _choices(item)) is not None:
-            return {"type": "array", "items": _limited({"type": "string", "enum": values}, read(notes))}
+            items = _limited({"type": "string", "enum": values}, read(notes))
+            found = options(values, (*notes, *metadata))
+            return {"type": "array", "items": items if found is None else {"anyOf": found}}
     if base is list or get_origin(base) is list:
         raise Unsupported(f"{_shown(annotation)} is a list of what is no choice; make its items {_CHOICES}")
     raise Unsupported(f"a form cannot ask for {_shown(annotation)}; {_ALLOWED}")
@@ -275,7 +281,7 @@ _LIMITS: dict[str, dict[str, tuple[str, _Bound]]] = {
 
 def _limited(schema: dict[str, Any], rules: Rules) -> dict[str, Any]:
     """Add the limits; one that a form cannot say is refused, since the user would run into it unwarned."""
-    known = _LIMITS.get(schema["type"], {}) if not {"enum", "format"} & schema.keys() else {}
+    known = _LIMITS.get(schema["type"], {}) if not {"enum", "oneOf", "format"} & schema.keys() else {}
     for name, bound in (*rules.limits.items(), *rules.more):
         if name == "tz" and bound and schema.get("format") == "date-time":
             continue  # the format asks for a time zone anyway
@@ -297,7 +303,7 @@ def _among(schema: dict[str, Any], options: list[Any]) -> dict[str, Any]:
 
 
 def _called(schema: dict[str, Any]) -> str:
-    return "choice" if "enum" in schema else str(schema.get("format", schema["type"]))
+    return "choice" if {"enum", "oneOf"} & schema.keys() else str(schema.get("format", schema["type"]))
 
 
 def _unsaid(what: str) -> Unsupported:

@@ -75,12 +75,15 @@ class Function:
     async def _run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if self.signature.is_async:
             started = self.function(*args, **kwargs)
-            return [item async for item in started] if self.signature.is_generator else await started
+            if hasattr(started, "__anext__"):
+                return [item async for item in started]
+            return await started if inspect.isawaitable(started) else started
         return await run_sync(lambda: self._sync(args, kwargs), None if self.inline else self.pool)
 
     def _sync(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         result = self.function(*args, **kwargs)
-        return list(result) if self.signature.is_generator else result
+        # A decorator may have made something else of what the generator inside it gives.
+        return list(result) if self.signature.is_generator and hasattr(result, "__next__") else result
 
 
 def refuse_timeout(timeout: Any) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Iterator
-from typing import Any, ForwardRef, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, Literal, Self, TypeVar, get_args, get_origin
 
-from modelwire.server.annotations import Scope, is_typed_dict
+from modelwire.server.annotations import Scope, is_typed_dict, is_union
 
 Bindings = dict[Any, Any]
 
@@ -39,6 +39,28 @@ def bound(variable: Any) -> Any:
     return Any if upper is None or isinstance(upper, ForwardRef) else upper
 
 
+def is_unpacked(annotation: Any) -> bool:
+    """Whether this is ``*tuple[int, ...]``, or ``Unpack[...]`` of one."""
+    origin = get_origin(annotation)
+    name = getattr(origin, "_name", None) or getattr(origin, "__name__", "")
+    return name == "Unpack" or getattr(annotation, "__unpacked__", False) is True
+
+
+def _without_self(annotation: Any, cls: Any) -> Any:
+    """Return an annotation with ``Self`` replaced by the class that it stands in."""
+    if isinstance(annotation, type) or annotation is Self:
+        return cls if annotation is Self else annotation
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is None or origin is Literal or not args or _is_bare(annotation):
+        return annotation
+    made = tuple(_without_self(arg, cls) for arg in args)
+    if made == args:
+        return annotation
+    if origin is Annotated:
+        return Annotated[(made[0], *args[1:])]
+    return typing.Union[made] if is_union(annotation) else origin[made]  # noqa: UP007 - known at run time only
+
+
 def class_hints(cls: Any, args: tuple[Any, ...], scope: Scope | None) -> dict[str, Any]:
     """Return the annotation of each field, evaluated, its type variables replaced.
 
@@ -56,9 +78,10 @@ def class_hints(cls: Any, args: tuple[Any, ...], scope: Scope | None) -> dict[st
     if is_typed_dict(cls):  # each has the annotations of its bases, too
         owners.reverse()
     found: dict[str, Any] = {}
+    own = cls[args] if args else cls
     for name, hint in hints.items():
         bindings = next((owned for owner, owned in owners if name in owner), Bindings())
-        found[name] = substitute(hint, bindings)
+        found[name] = _without_self(substitute(hint, bindings), own)
     return found
 
 

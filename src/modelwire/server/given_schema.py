@@ -16,7 +16,7 @@ import msgspec
 from modelwire.errors import ConfigError
 from modelwire.rules.param_headers import MAX_INTEGER, InvalidParamHeader, is_unsafe, param_headers, value_at
 from modelwire.server import explain, schema_words
-from modelwire.server.arguments import Argument, ArgumentErrors, binder, not_an_object
+from modelwire.server.arguments import Argument, ArgumentErrors, binder, few, not_an_object
 from modelwire.server.json_values import depth, is_list, is_object, members_of
 from modelwire.server.results import ResultError
 
@@ -150,7 +150,7 @@ def result_validator(name: str, schema: Any) -> Callable[[bytes | msgspec.Raw], 
 
     def check(encoded: bytes | msgspec.Raw) -> None:
         if problems := given.problems(msgspec.json.decode(encoded), "result"):
-            raise ResultError(f"{name} returned what its outputSchema does not allow: {'; '.join(problems)}")
+            raise ResultError(f"{name} returned what its outputSchema does not allow: {'; '.join(few(problems))}")
 
     return check
 
@@ -242,12 +242,24 @@ def _references(schema: Any) -> Iterator[str]:
 def _refuse_kind(schema: Any, what: str) -> None:
     if not is_object(schema):
         raise ConfigError(f"{what} must be a JSON Schema as a dict, not a {type(schema).__name__}")
+    if not isinstance(schema.get("$schema", ""), str):
+        raise ConfigError(f"{what} has a $schema that is no text, but {explain.shown(schema['$schema'], '')}")
 
 
 def _refuse_dialect(schema: Any, what: str) -> None:
     dialect = schema.get("$schema") if is_object(schema) else None
     if isinstance(dialect, str) and dialect.rstrip("#") != DIALECT:
         raise ConfigError(f"{what} is written in {dialect}, but only JSON Schema 2020-12 ({DIALECT}) is supported")
+
+
+def _refuse_names(schema: Any, what: str) -> None:
+    """Refuse what would become text on the wire, and is no name here."""
+    if is_object(schema):
+        for name in schema:
+            if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a dict of any keys came
+                raise ConfigError(f"{what} has a member called {name!r}; names are text")
+    for item in members_of(schema):
+        _refuse_names(item, what)
 
 
 def _refuse_costly(schema: Any, what: str) -> bool:
@@ -258,6 +270,7 @@ def _refuse_costly(schema: Any, what: str) -> bool:
         size = len(msgspec.json.encode(schema))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise ConfigError(f"{what} is no JSON: {error}") from None
+    _refuse_names(schema, what)
     if size > MAX_SIZE:
         raise ConfigError(f"{what} has {size} bytes, and may have {MAX_SIZE}")
     return _Cost(schema, what).check()

@@ -149,7 +149,8 @@ class Lifespan:
 
     def _begun(self, loop: asyncio.AbstractEventLoop) -> Running:
         features = self._server.features
-        running = self._running[loop] = Running(self._name, loop, self._function is not None, features.new_lot())
+        lot = features.new_lot(self._pool)
+        running = self._running[loop] = Running(self._name, loop, self._function is not None, lot)
         running.over.add_done_callback(lambda _: self._running.pop(loop, None))
         companions = list(features.companions)
         if self._function is not None or companions:

@@ -86,6 +86,10 @@ class Node:
         """Say what values are, as a noun phrase."""
         raise NotImplementedError
 
+    def constants(self) -> dict[str, Any]:
+        """Return the members of its objects that have one value only, with that."""
+        return {}
+
     def shape(self) -> Any:
         """Return a type by which msgspec refuses the members that objects inside do not know; None without objects."""
         return None
@@ -215,6 +219,12 @@ class Checked(Node):
     @property
     def wanted(self) -> frozenset[str]:
         return self._inner.wanted
+
+    def read(self, raw: msgspec.Raw | bytes, path: str) -> Any:
+        found = self._inner.read(raw, path)  # from the text: a decimal keeps all of its digits
+        if not self._hold(found):
+            self.misfit(msgspec.json.decode(raw), path)
+        return found
 
     def load(self, value: Any, path: str, lax: bool = False) -> Any:
         found = self._inner.load(value, path, lax)

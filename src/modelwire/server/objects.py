@@ -21,7 +21,7 @@ from modelwire.server.constraints import MISSING
 from modelwire.server.definitions import Definitions
 from modelwire.server.fields import Field
 from modelwire.server.json_values import is_list, is_object
-from modelwire.server.nodes import Misfit, Node
+from modelwire.server.nodes import Choice, Misfit, Node
 from modelwire.server.plain_values import plain_form
 
 
@@ -208,6 +208,11 @@ class Fields(Node):
     def expected(self) -> str:
         names = [field.wire for field in self.fields if field.required and field.argument]
         return f"an object with {', '.join(names[:5])}" if names else "an object"
+
+    def constants(self) -> dict[str, Any]:
+        nodes = {field.wire: getattr(field.source, "parts", None) or field.source for field in self.fields}
+        choices = {wire: node.plain for wire, node in nodes.items() if isinstance(node, Choice)}
+        return {wire: plain[0] for wire, plain in choices.items() if len(plain) == 1}
 
     def shape(self) -> Any:
         if self._shape is None:

@@ -21,9 +21,10 @@ import msgspec
 from modelwire.errors import INTERNAL_ERROR, INVALID_PARAMS, ConfigError, RpcError, ToolError
 from modelwire.log import log as _log
 from modelwire.rpc.call import Call
-from modelwire.rules.asking import Binding, Journal, decode_journal, digest, encode_journal
+from modelwire.rules.asking import Binding, Journal, decode_journal, digest, encode_journal, written
 from modelwire.server.asking import Exchange
 from modelwire.server.sealing import MAX_STATE, KeyRing
+from modelwire.server.workers import WorkerPool
 
 _OVERHEAD = 4096
 """What a parked handler is taken to hold beside its questions and arguments."""
@@ -60,9 +61,18 @@ class Lot:
         limits: How many, and for how long.
         keys: What seals states; None for states that are names.
         may_replay: Says of a request whether its handler may be run again.
+        pool: The threads for what is done once.
     """
 
-    def __init__(self, server: str, limits: Parking, keys: KeyRing | None, may_replay: Callable[[Call], bool]) -> None:
+    def __init__(
+        self,
+        server: str,
+        limits: Parking,
+        keys: KeyRing | None,
+        may_replay: Callable[[Call], bool],
+        pool: WorkerPool,
+    ) -> None:
+        self.pool = pool
         self._server = server
         self._limits = limits
         self._keys = keys
@@ -92,10 +102,11 @@ class Lot:
             ToolError: What was answered so far is too much to be sealed.
         """
         name = secrets.token_urlsafe(24)
-        call = exchange.call
-        binding = self._binding(call)
+        params = written(exchange.call.params)
+        binding = self._binding(exchange.call, params)
         state = name if self._keys is None else self._sealed(self._keys, name, binding, exchange)
-        size += _OVERHEAD + sum(len(answer) for answer in exchange.answers.values())
+        copies = 1 if exchange.call is exchange.root else 2  # the first request is kept, too
+        size += _OVERHEAD + exchange.size + copies * len(params)
         full = len(self._parked) >= self._limits.calls or self._bytes + size > self._limits.bytes or self._closed
         if not full:
             expires = self._loop.time() + self._limits.seconds
@@ -119,8 +130,9 @@ class Lot:
             )
         return state
 
-    def _binding(self, call: Call) -> Binding:
-        return Binding(self._server, call.peer.principal, call.method.name, digest(call.params))
+    def _binding(self, call: Call, params: bytes | None = None) -> Binding:
+        params = written(call.params) if params is None else params
+        return Binding(self._server, call.peer.principal, call.method.name, digest(params))
 
     # ------------------------------------------------------------------ coming back
 
@@ -142,7 +154,7 @@ class Lot:
             return handle(call)
         found = self._find(call, state)
         if isinstance(found, Journal):
-            call.asking = Exchange(call, {**found.answers, **brought}, found.done)
+            call.asking = Exchange(call, brought, found.answers, found.done)
             return handle(call)
         return found
 
@@ -166,6 +178,7 @@ class Lot:
             raise _refused("it belongs to another request, or to somebody else")
         meanings = parked.exchange.check(call)
         self._take(name)
+        self._spend(name)
         return parked.exchange.resume(call, meanings)
 
     def _opened(self, call: Call, keys: KeyRing, state: str) -> Journal:
@@ -185,7 +198,6 @@ class Lot:
     def _take(self, name: str) -> _Parked:
         parked = self._parked.pop(name)
         self._bytes -= parked.size
-        self._spend(name)
         return parked
 
     def _spend(self, name: str) -> None:

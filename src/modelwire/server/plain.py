@@ -15,6 +15,7 @@ from msgspec import inspect as mi
 
 from modelwire.server import coercion, explain
 from modelwire.server.definitions import Definitions
+from modelwire.server.left_out import Completing, completing
 from modelwire.server.nodes import Misfit, Node
 from modelwire.server.plain_values import plain_form
 
@@ -38,7 +39,7 @@ class Plain(Node):
         self.exact = annotation if isinstance(annotation, type) else None
         self.is_set = parts is not None and parts.is_set
         self.tag = None if parts is None else parts.tag
-        self._closed = closed
+        self.closed = closed
 
     @functools.cached_property
     def kind(self) -> mi.Type:
@@ -48,7 +49,12 @@ class Plain(Node):
     @functools.cached_property
     def fence(self) -> Any:
         """A type that refuses what msgspec passes over in this one; None where it passes over nothing."""
-        return self.parts.shape() if self._closed and self.parts is not None else None
+        return self.parts.shape() if self.closed and self.parts is not None else None
+
+    @functools.cached_property
+    def complete(self) -> Completing | None:
+        """Sets the defaults that msgspec leaves out of a value; None where it leaves out nothing."""
+        return None if self.parts is None else completing(self.kind)
 
     @functools.cached_property
     def _decoders(self) -> list[Callable[[bytes | msgspec.Raw], Any]]:
@@ -65,17 +71,25 @@ class Plain(Node):
 
     def read(self, raw: msgspec.Raw | bytes, path: str) -> Any:
         try:
-            return [decode(raw) for decode in self._decoders][-1]
+            value = [decode(raw) for decode in self._decoders][-1]
         except _FAULTS:
             return self.load(msgspec.json.decode(raw), path)
+        if self.complete is not None:
+            self.complete(value)
+        return value
 
     def load(self, value: Any, path: str, lax: bool = False) -> Any:
         if type(value) is self.annotation and self.annotation in _SAME:
             return value
         try:
-            return self._converted(value)
+            found = self._converted(value)
         except _FAULTS:
-            pass
+            return self._loaded_otherwise(value, path, lax)
+        if self.complete is not None:
+            self.complete(found)
+        return found
+
+    def _loaded_otherwise(self, value: Any, path: str, lax: bool) -> Any:
         if self.parts is not None:
             return self.parts.load(value, path, lax)
         whole = coercion.integral(self.kind, value) if lax else value
@@ -113,6 +127,9 @@ class Plain(Node):
 
     def expected(self) -> str:
         return explain.expected(self.kind) if self.parts is None else self.parts.expected()
+
+    def constants(self) -> dict[str, Any]:
+        return {} if self.parts is None else self.parts.constants()
 
     def shape(self) -> Any:
         return None if self.parts is None else self.parts.shape()

@@ -5,12 +5,12 @@ Nothing here knows types; `modelwire.server.nodes` does.
 
 from __future__ import annotations
 
-import collections
 import math
-import pathlib
 from typing import Any
 
 import msgspec
+
+from modelwire.protocol.types.base import standard_form
 
 
 def plain_form(value: Any) -> Any:
@@ -18,10 +18,9 @@ def plain_form(value: Any) -> Any:
     dump = getattr(value, "model_dump", None) if hasattr(value, "__pydantic_serializer__") else None
     if dump is not None:
         return dump(mode="json", by_alias=True)
-    if isinstance(value, pathlib.PurePath):
-        return str(value)
-    if isinstance(value, collections.deque):
-        return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    found = standard_form(value)
+    if found is not value:
+        return found
     raise TypeError("JSON knows no such value")
 
 

@@ -145,6 +145,9 @@ class Pydantic(Node):
         components = whole.pop("$defs", {})
         return defs.merge(whole, components)
 
+    def constants(self) -> dict[str, Any]:
+        return schema_words.constants(self._input, self._input)
+
     def expected(self) -> str:
         return schema_words.noun(self._input, self._input)
 

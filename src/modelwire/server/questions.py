@@ -7,6 +7,7 @@ or inside a result. Nothing here sends or waits.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,11 +19,14 @@ from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.methods import METHODS
 from modelwire.protocol.revisions import LATEST, Revision
+from modelwire.rules.conversation import conversation_fault
 from modelwire.rules.session import Peer
 from modelwire.server.contents import blocks
 from modelwire.server.forms import form_schema, read_form
 from modelwire.server.given_schema import GivenSchema
 
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+")
+"""A scheme and the characters of RFC 3986."""
 _NOTHING_ASKED: dict[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -38,6 +42,7 @@ class Question:
         read: Returns what an answer means, or the exception that it stands for; raises ProtocolViolation for an answer
             that does not fit.
         identity: What its key is made of; None for its parameters.
+        declared: What the client must have declared besides, where its revision lets it.
     """
 
     kind: str
@@ -46,6 +51,7 @@ class Question:
     write: Callable[[Revision], bytes]
     read: Callable[[Any], Any]
     identity: bytes | None = None
+    declared: str | None = None
 
     def params(self, peer: Peer) -> bytes:
         """Return the parameters for a peer.
@@ -56,6 +62,8 @@ class Question:
         """
         if not peer.supports(self.capability):
             raise CapabilityRequired(self.capability)
+        if self.declared and peer.revision.covers("2025-11-25", None) and not peer.supports(self.declared):
+            raise CapabilityRequired(self.declared)
         try:
             return self.write(peer.revision)
         except wire.WireError as error:
@@ -124,7 +132,8 @@ def _given_form(message: str, schema: dict[str, Any]) -> Question:
 def url(message: str, address: str, elicitation_id: str) -> Question:
     """Return the question of `Context.elicit_url`."""
     _refuse_no_text(message, "the message of a visit to a URL")
-    if not isinstance(address, str) or "://" not in address:  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(address, str) or not _URL.fullmatch(address):  # pyright: ignore[reportUnnecessaryIsInstance]
+        # "The url parameter MUST contain a valid URL." (client/elicitation)
         raise ConfigError(f"a URL to be visited is one like https://example.com/login, not {address!r}")
     params = t.ElicitRequestURLParams(message, address, elicitation_id=elicitation_id)
     asked = _elicitation(
@@ -155,7 +164,7 @@ def sampling(messages: Any, params: Mapping[str, Any]) -> Question:
         params: The other parameters, by their names in Python.
 
     Raises:
-        ConfigError: There are no messages, or a parameter is none.
+        ConfigError: There are no messages, they break a rule about tools, or a parameter is none.
     """
     given = {name: value for name, value in params.items() if value is not None}
     capability = "sampling.tools" if "tools" in given or "tool_choice" in given else "sampling"
@@ -168,12 +177,17 @@ def sampling(messages: Any, params: Mapping[str, Any]) -> Question:
         asked = wire.decode(wire.encode(asked, LATEST), t.CreateMessageRequestParams, "sample")
     except (wire.WireError, TypeError) as error:
         raise ConfigError(f"ctx.sample: {error}") from None
+    if fault := conversation_fault(asked.messages):
+        raise ConfigError(f"ctx.sample: {fault}")
+    # "SHOULD NOT use them unless the client declares sampling.context capability" (client/sampling, includeContext)
+    context = "sampling.context" if asked.include_context not in (None, "none") else None
     return Question(
         "sample",
         "sampling/createMessage",
         capability,
         lambda revision: wire.encode(asked, revision),
         lambda found: found,
+        declared=context,
     )
 
 

@@ -36,6 +36,7 @@ from modelwire.server.limits import limited
 from modelwire.server.names import nearest
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ArgumentErrors
+from modelwire.server.spoken import spoken
 
 if TYPE_CHECKING:
     from modelwire.server.directories import Source
@@ -286,9 +287,10 @@ async def guarded(call: Call, what: str, running: Any) -> Any:
         if call.cancelled:
             raise
         log_crash(f"{what} was cancelled from inside", error)
-    except BaseException as error:
+    except BaseException as raised:
+        error = spoken(raised)
         if isinstance(error, RpcError) and not isinstance(error, PeerError):
-            raise
+            raise error from None
         if isinstance(error, KeyboardInterrupt) and not call.connection.dispatcher.contains_interrupts:
             raise
         if isinstance(error, ToolError):  # only tools have isError; its words are meant for the client all the same

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from modelwire.errors import ModelwireError
+from modelwire.server.arguments import few
 from modelwire.server.content_nodes import takes_any_text
 from modelwire.server.contents import block_inside, misplaced, unawaited
 from modelwire.server.nodes import Misfit, Node
@@ -71,7 +72,7 @@ class ResultCheck:
         try:
             return node.dump(value, "result")
         except Misfit as misfit:
-            problems = "; ".join(misfit.problems)
+            problems = "; ".join(few(misfit.problems))
             # Of a block some libraries say no more than that they cannot write it.
             if not self._blocks and (place := block_inside(value)) is not None and "." in place:
                 raise ResultError(f"{self._name} returned {misplaced(place)}") from None
@@ -99,7 +100,7 @@ class ResultCheck:
     def _contradiction(self, value: Any) -> ResultError:
         assert isinstance(self._node, Plain)
         problems = self._node.refused(value, "result").problems
-        return ResultError(f"{self._name} returned what its annotation does not allow: {'; '.join(problems)}")
+        return ResultError(f"{self._name} returned what its annotation does not allow: {'; '.join(few(problems))}")
 
 
 class ContentCheck:
@@ -132,7 +133,7 @@ class ContentCheck:
             self._node.dump(value, "result")
         except Misfit as misfit:
             hint = "; does every way through it return something?" if value is None else ""
-            problems = "; ".join(misfit.problems)
+            problems = "; ".join(few(misfit.problems))
             raise ResultError(f"{self._name} returned what its annotation does not allow: {problems}{hint}") from None
         except RecursionError:
             raise ResultError(f"{self._name} returned a value nested too deeply or containing itself") from None

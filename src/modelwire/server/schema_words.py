@@ -130,17 +130,76 @@ def _unexpected(root: Schema, error: Any, place: str, path: str) -> Iterator[str
 
 
 def _alternatives(root: Schema, error: Any, place: str, path: str) -> Iterator[str]:
-    """The faults of the form that the value is nearest to: those that lie inside it, and the fewest."""
+    """The faults of the form that the value says it has, or is nearest to: those that lie inside it, and the fewest."""
+    keyword = error.schema_path[-1]
+    options: list[Any] = _at(root, error.schema_path[:-1]).get(keyword, [])
+    objects = [index for index, option in enumerate(options) if _may_be_object(root, option)]
+    name, tags = telling({index: constants(root, options[index]) for index in objects})
+    if name and is_object(error.instance):
+        own = said_to_be(error.instance, name, tags)
+        if own is not None:
+            yield from clauses(root, error.kind.context[own], path)
+        else:
+            yield untold(error.instance, name, tags, place)
+        return
     depth = len(error.instance_path)
     inside = [branch for branch in error.kind.context if all(_is_inside(fault, depth) for fault in branch)]
     inside.sort(key=len)
     if inside and (len(inside) == 1 or len(inside[0]) < len(inside[1])):
         yield from clauses(root, inside[0], path)
         return
-    keyword = error.schema_path[-1]
-    options = _at(root, error.schema_path[:-1]).get(keyword, [])
     wanted = " or ".join(dict.fromkeys(noun(root, option) for option in options)) or "another value"
     yield f"{place or 'arguments'}: expected {wanted}, got {explain.shown(error.instance, place)}"
+
+
+_NOTHING: Any = object()
+
+
+def constants(root: Schema, schema: Schema) -> dict[str, Any]:
+    """Return the members of an object that may have one value only, with that; none where it is no object."""
+    form = resolve(root, schema["$ref"]) if is_object(schema) and "$ref" in schema else schema
+    properties: dict[str, Any] = form.get("properties", {}) if is_object(form) else {}
+    found: dict[str, Any] = {}
+    for name, member in properties.items():
+        values: Any = [member["const"]] if "const" in member else member.get("enum", ()) if is_object(member) else ()
+        if is_list(values) and len(values) == 1:
+            found[name] = values[0]
+    return found
+
+
+def _may_be_object(root: Schema, schema: Schema) -> bool:
+    form = resolve(root, schema["$ref"]) if is_object(schema) and "$ref" in schema else schema
+    return not is_object(form) or "object" in form.get("type", "object")
+
+
+def telling(found: dict[int, dict[str, Any]]) -> tuple[str, dict[int, Any]]:
+    """Return the member that tells several forms of an object from each other, and its value in each; "" without one.
+
+    Args:
+        found: What `constants` returned for each form that is an object.
+    """
+    for name in next(iter(found.values()), ()) if len(found) > 1 else ():
+        tags = {index: members.get(name, _NOTHING) for index, members in found.items()}
+        different = {f"{type(tag).__name__} {tag}" for tag in tags.values()}
+        if len(different) == len(tags) and _NOTHING not in tags.values():
+            return name, tags
+    return "", {}
+
+
+def said_to_be(value: dict[str, Any], name: str, tags: dict[int, Any]) -> int | None:
+    """Return which form an object says that it has; None where it says another one, or nothing."""
+    said = value.get(name, _NOTHING)
+    return next((index for index, tag in tags.items() if type(tag) is type(said) and tag == said), None)
+
+
+def untold(value: dict[str, Any], name: str, tags: dict[int, Any], place: str) -> str:
+    """Say of an object that it does not say which form it has."""
+    where, wanted = _joined(place, name), f"expected {explain.one_of(list(tags.values()))}"
+    return (
+        f"{where}: {wanted}, got {explain.shown(value[name], where)}"
+        if name in value
+        else f"{where}: missing; {wanted}"
+    )
 
 
 def _is_inside(error: Any, depth: int) -> bool:

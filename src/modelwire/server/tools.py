@@ -31,6 +31,7 @@ from modelwire.server.limits import too_large
 from modelwire.server.names import nearest
 from modelwire.server.registry import Registry
 from modelwire.server.signature import ResultError
+from modelwire.server.spoken import spoken
 from modelwire.server.workers import WorkerPool
 
 ToolHandler = Callable[..., Any]
@@ -119,7 +120,7 @@ class ToolEntry:
             if call.cancelled:
                 raise error
             return self._encoded(call, self._crashed("was cancelled from inside", error))
-        return self._encoded(call, self._failure(call, error))
+        return self._encoded(call, self._failure(call, spoken(error)))
 
     def _failure(self, call: Call, error: BaseException) -> CallToolResult:
         if isinstance(error, ToolError):
@@ -196,7 +197,7 @@ class Tools:
                 content.check(value)
             if structured_result or (unsaid_list and not contents.is_content_list(value)):
                 encoded = check(value)
-                beside = (value if type(value) is str else encoded.decode()) if text else None
+                beside = (str.__str__(value) if isinstance(value, str) else encoded.decode()) if text else None
                 wraps = entry.wraps or unsaid_list
                 return wire.encode_tool_result(beside, encoded, call.peer.revision, identity, wrap=wraps)
             if type(value) is str:

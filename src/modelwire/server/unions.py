@@ -10,7 +10,7 @@ import typing
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from modelwire.server import explain
+from modelwire.server import explain, schema_words
 from modelwire.server.definitions import Definitions
 from modelwire.server.json_values import is_list, is_object
 from modelwire.server.nodes import Misfit, Node
@@ -63,14 +63,27 @@ class Union(Node):
         return self._refused(value, path, misfits)
 
     def _refused(self, value: Any, path: str, misfits: list[Misfit]) -> NoReturn:
-        """Tell the faults of the member that the value is nearest to, if there is one."""
+        """Tell the faults of the member that the value says it is, or is nearest to, if there is one."""
         self._refuse_tag(value, path)
+        if is_object(value):
+            self._refuse_said(value, path, misfits)
         near = sorted((misfit for misfit in misfits if misfit.inside), key=_score)
         if near and (len(near) == 1 or (_score(near[0]) < _score(near[1]) and near[0].matched)):
             raise near[0]
         matched = max((misfit.matched for misfit in misfits), default=0)
         problem = f"{path}: expected {self.expected()}, got {explain.shown(value, path)}"
         raise Misfit([problem], inside=bool(near), matched=matched)
+
+    def _refuse_said(self, value: dict[str, Any], path: str, misfits: list[Misfit]) -> None:
+        """Tell the faults of the class that an object says it is of, by a member that has another value in each."""
+        objects = [(i, member) for i, member in enumerate(self._possible(value)) if "object" in member.wanted]
+        name, tags = schema_words.telling({i: member.constants() for i, member in objects})
+        if name:
+            own = schema_words.said_to_be(value, name, tags)
+            if own is not None:
+                raise misfits[own]
+            matched = max(misfit.matched for misfit in misfits)
+            raise Misfit([schema_words.untold(value, name, tags, path)], inside=True, matched=matched)
 
     def _refuse_tag(self, value: Any, path: str) -> None:
         tags = [member.tag for member in self.members if member.tag is not None]

@@ -11,9 +11,10 @@ import re
 import types
 import typing
 from collections import abc
+from dataclasses import is_dataclass
 from typing import Any, get_args, get_origin
 
-from modelwire.server.annotations import without_annotated
+from modelwire.server.annotations import is_union, without_annotated
 from modelwire.server.constraints import Unsupported
 
 _MODULES = re.compile(r"\b(?:\w+\.)+(?=\w)")
@@ -34,7 +35,7 @@ def no_form(annotation: Any) -> Unsupported:
     cls = get_origin(annotation) or annotation
     if cls in (typing.Never, typing.NoReturn):
         return Unsupported(f"no value is of the type {shown(annotation)}; leave the parameter out")
-    if getattr(cls, "_name", "") in ("ClassVar", "Self"):
+    if getattr(cls, "_name", "") in ("ClassVar", "Self", "Required", "NotRequired", "ReadOnly"):
         return Unsupported(f"{shown(annotation)} belongs into a class; write the type alone")
     if isinstance(cls, types.FunctionType | types.BuiltinFunctionType):
         return Unsupported(f"{cls.__name__} is a function and no type")
@@ -56,6 +57,30 @@ def no_key(annotation: Any) -> Unsupported:
     return Unsupported(
         f"{shown(annotation)} is no type for the keys of a dict, which are text in JSON; use str, or a list of pairs"
     )
+
+
+def unhashable(annotation: Any) -> Any:
+    """Return what in a type no set can hold, since it can change; None where there is nothing."""
+    plain = without_annotated(annotation)
+    if is_union(plain):
+        found = [unhashable(option) for option in get_args(plain)]
+        return None if None in found else found[0]
+    if get_origin(plain) is tuple:
+        return next((found for arg in get_args(plain) if (found := unhashable(arg)) is not None), None)
+    cls = get_origin(plain) or plain
+    return plain if isinstance(cls, type) and cls.__hash__ is None else None
+
+
+def in_no_set(annotation: Any, inside: Any) -> Unsupported:
+    """Return why there is no set of a type.
+
+    Args:
+        annotation: The type.
+        inside: What `unhashable` found in it.
+    """
+    cls = get_origin(inside) or inside
+    instead = " or make it frozen" if is_dataclass(cls) else ""
+    return Unsupported(f"a set cannot hold {shown(annotation)}, since {shown(inside)} can change; use a list{instead}")
 
 
 def no_limit(limit: str, annotation: Any) -> Unsupported:

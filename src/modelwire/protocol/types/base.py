@@ -7,7 +7,10 @@ hold data only: they never check, prune or convert anything themselves.
 
 from __future__ import annotations
 
+import collections
+import pathlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeGuard, cast
 
@@ -248,6 +251,23 @@ class UnknownContent:
         return f"UnknownContent({self.raw!r})"
 
 
+_FORMS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (str, str.__str__),
+    (float, float.__float__),
+    (int, int.__int__),
+    (pathlib.PurePath, str),
+    (collections.deque, list),
+)
+
+
+def standard_form(value: Any) -> Any:
+    """Return the JSON form of what the standard library has and msgspec does not know, or the value itself.
+
+    A class that inherits from ``str``, ``int`` or ``float`` is what it inherits from: text of an HTML parser is text.
+    """
+    return next((make(value) for kind, make in _FORMS if isinstance(value, kind)), value)
+
+
 def encode_hook(value: Any) -> Any:
     """Turn what msgspec cannot encode by itself into something that it can.
 
@@ -259,6 +279,9 @@ def encode_hook(value: Any) -> Any:
     dump: Any = getattr(value, "model_dump", None)
     if dump is not None:  # pydantic's models say themselves how they are written
         return dump(mode="json", by_alias=True)
+    found = standard_form(value)
+    if found is not value:
+        return found
     raise NotImplementedError(f"a {type(value).__name__} cannot be written as JSON")
 
 
