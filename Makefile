@@ -1,11 +1,12 @@
 # Every target installs what it needs first, into .venv; nothing outside this folder is touched
 # (except that root on Debian or Ubuntu gets python3-venv when it is missing).
 #
-#   make demo     show a server and a client at work, with every frame
-#   make check    the quick part: lint, types, layers, unit tests
-#   make test     everything
-#   make bench    the measurements
-#   make format   rewrite the sources in the house style
+#   make demo                 show a server and a client at work, with every frame
+#   make check                the quick part: lint, types, layers, unit tests
+#   make test                 everything
+#   make bench                the measurements
+#   make conformance-server   the official conformance suite, set on our server
+#   make format               rewrite the sources in the house style
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -21,6 +22,9 @@ INTEROP_READY := .venv-interop/.ready
 INTEROP := '$(PEER)' 'fastmcp>=4.2,<4.3' mcp-server-fetch mcp-server-git mcp-server-time
 NODE := tests/interop/node
 NODE_READY := $(NODE)/node_modules/.ready
+# And the official conformance suite, with the Node that it needs.
+SUITE := tests/conformance/node
+SUITE_READY := $(SUITE)/node_modules/.ready
 # What only `make test` runs. The marks are explained in pyproject.toml.
 HEAVY := slow or conformance or interop or bench
 # Two workers beat `auto` on small machines: each costs a second to start.
@@ -29,7 +33,7 @@ PYTEST := $(PY) -m pytest -n 2 --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo check test bench format lint install peers constraints clean
+.PHONY: help demo check test bench conformance-server format lint install peers constraints clean
 .DEFAULT_GOAL := help
 
 help:
@@ -56,16 +60,20 @@ test: lint peers
 bench: $(READY) $(PEERS_READY)
 	@$(PY) -m benchmarks $(ARGS)
 
+conformance-server: $(READY) $(SUITE_READY)
+	@$(PY) -m tests.conformance
+
 format: $(READY)
 	@.venv/bin/ruff check --quiet --fix --exit-zero .
 	@.venv/bin/ruff format .
 
 install: $(READY)
 
-# What others wrote, for the measurements and tests/interop; side by side, since each waits for a registry. Without npm
-# the tests that need its packages are skipped, with the reason; where CI=true that is a failure.
+# What others wrote, for the measurements, tests/interop and tests/conformance; side by side, since each waits for a
+# registry. Without npm the tests that need its packages are skipped, with the reason; where CI=true that is a failure.
 peers: $(READY)
-	@$(MAKE) --no-print-directory -s -j3 $(PEERS_READY) $(INTEROP_READY) $$(command -v npm >/dev/null && echo $(NODE_READY))
+	@$(MAKE) --no-print-directory -s -j4 $(PEERS_READY) $(INTEROP_READY) \
+		$$(command -v npm >/dev/null && echo $(NODE_READY) $(SUITE_READY))
 
 # `pip install .` into .venv would have every target look at a copy. So an environment whose modelwire is not this
 # checkout is installed anew; what an editable installation leaves is a .pth file with the path of the sources.
@@ -95,9 +103,10 @@ $(INTEROP_READY): tests/interop/constraints.txt | $(READY)
 	@.venv-interop/bin/python -m pip install -qq -c $< $(INTEROP)
 	@touch $@
 
-$(NODE_READY): $(NODE)/package.json $(NODE)/.npmrc
-	@echo "Installing into $(NODE)/node_modules ..."
-	@rm -rf $(NODE)/node_modules && cd $(NODE) && npm install --silent
+$(NODE_READY) $(SUITE_READY): %/node_modules/.ready: %/package.json %/.npmrc
+	@command -v npm >/dev/null || { echo "$* needs npm, which is not here."; exit 1; }
+	@echo "Installing into $*/node_modules ..."
+	@rm -rf $*/node_modules && cd $* && npm install --silent
 	@touch $@
 
 .PHONY: .venv-made
@@ -124,5 +133,5 @@ constraints:
 	$(call freeze,tests/interop/constraints.txt,$(INTEROP))
 
 clean:
-	rm -rf .venv .venv-fresh .venv-peers .venv-interop $(NODE)/node_modules dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-fresh .venv-peers .venv-interop $(NODE)/node_modules $(SUITE)/node_modules dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

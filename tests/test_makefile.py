@@ -70,11 +70,13 @@ PEERS = {
     ".venv-peers/.ready": "benchmarks/constraints-peers.txt",
     ".venv-interop/.ready": "tests/interop/constraints.txt",
     "tests/interop/node/node_modules/.ready": "tests/interop/node/package.json",
+    "tests/conformance/node/node_modules/.ready": "tests/conformance/node/package.json",
 }
+NPMRC = {f"tests/{folder}/node/node_modules": f"tests/{folder}/node/.npmrc" for folder in ("interop", "conformance")}
 
 
 def would_install(checkout: Path, path: str | None = None) -> set[str]:
-    """Return which of the three `make peers` would make anew."""
+    """Return which of them `make peers` would make anew."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     env |= {} if path is None else {"PATH": path}
     make = shutil.which("make")
@@ -87,7 +89,7 @@ def would_install(checkout: Path, path: str | None = None) -> set[str]:
 @pytest.fixture
 def with_peers(checkout: Path) -> Path:
     """A checkout, older than everything that `make peers` has installed in it."""
-    for stamp, source in {**PEERS, "tests/interop/node/node_modules": "tests/interop/node/.npmrc"}.items():
+    for stamp, source in {**PEERS, **NPMRC}.items():
         (checkout / source).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / source, checkout / source)
         os.utime(checkout / source, (1, 1))

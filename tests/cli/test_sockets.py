@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -55,6 +57,25 @@ def test_a_file_is_served_at_an_address_and_reached_there(kind: str, tmp_path: P
         out, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, out, err) == (130, "", "")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["--http", "127.0.0.1:0"], ["--listen", "http://127.0.0.1:0/mcp"]])
+def test_a_file_is_served_over_http(words: list[str]) -> None:
+    with listening(*words, WORKSHOP) as (process, url):
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/mcp", url)
+        with urlopen(Request(url, json.dumps(INITIALIZE).encode(), headers), timeout=PATIENCE) as answer:
+            assert json.load(answer)["result"]["protocolVersion"] == "2025-11-25"
+        process.terminate()
+        out, err = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, out, err) == (0, "", "")
+
+
+@pytest.mark.parametrize("where", ["127.0.0.1:99999", ""])
+def test_a_place_that_makes_no_sense_is_refused(where: str) -> None:
+    ran = mw("run", "--http", where, WORKSHOP)
+    assert ran.code != 0
+    assert "http://HOST:PORT" in ran.err
 
 
 def test_the_wire_of_every_connection_is_shown() -> None:
@@ -145,7 +166,7 @@ def test_a_file_with_an_address_of_its_own_serves_there_once(tmp_path: Path) -> 
     [
         ("tcp://127.0.0.1", "the port is missing"),
         ("unix://x", "three slashes"),
-        ("http://127.0.0.1:1", "give tcp://HOST:PORT or unix:///PATH"),
+        ("ws://127.0.0.1:1", "give http://HOST:PORT/PATH, tcp://HOST:PORT or unix:///PATH"),
         ("unix:///nowhere/at/all", "its folder does not exist; make it first"),
     ],
 )
@@ -164,7 +185,7 @@ def test_an_address_that_cannot_be_served_ends_with_1(address: str, said: str) -
         (["tcp://127.0.0.1:0"], 1, "port 0 is for servers"),
         (["unix:///nowhere/at/all"], 4, "there is no such file. Is the server running?"),
         (["unix:///nowhere.py", "--env", "A=1"], 1, "--env is for servers that mw starts"),
-        (["http://127.0.0.1:1"], 1, "is an address; this version knows tcp://HOST:PORT and unix:///PATH only"),
+        (["ws://127.0.0.1:1"], 1, "is an address; this version knows tcp://HOST:PORT and unix:///PATH only"),
     ],
 )
 def test_what_is_wrong_with_an_address_is_told(words: list[str], code: int, said: str) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,15 @@ def clients_of(command: Sequence[str], *revisions: str | None, **settings: Any) 
     return client
 
 
-def seen_by(client: Sequence[str], server: Sequence[str], mode: str, calls: Mapping[str, Any], *, whole: bool) -> Any:
+def seen_by(
+    client: Sequence[str],
+    server: Sequence[str],
+    mode: str,
+    calls: Mapping[str, Any],
+    *,
+    whole: bool,
+    over_http: bool = False,
+) -> Any:
     """Run a client that is written with a peer's library, and return what it saw; nothing may be left of the server.
 
     Args:
@@ -109,9 +118,34 @@ def seen_by(client: Sequence[str], server: Sequence[str], mode: str, calls: Mapp
         mode: The era, in the words of the library.
         calls: Which tools to call, with their arguments.
         whole: Whether to do everything that `tests/interop/server.py` is there for; or only to list and call.
+        over_http: Whether the server is one of ours that is started before, to be found at a URL.
     """
+    if over_http:
+        with serving(server) as url:
+            return _seen_by(client, {"server": [*server], "url": url, "mode": mode, "calls": calls, "whole": whole})
+    return _seen_by(client, {"server": [*server], "url": None, "mode": mode, "calls": calls, "whole": whole})
+
+
+@contextmanager
+def serving(server: Sequence[str]) -> Generator[str]:
+    """Have a server of ours serve over HTTP, and give its URL; it must end in peace."""
+    command = [*server, "http://127.0.0.1:0/mcp"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, cwd=ROOT) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        found = re.search(r"listening on (\S+);", said)
+        try:
+            assert found is not None, said + process.stderr.read()
+            yield found[1]
+        finally:
+            process.terminate()
+            left = process.stderr.read()
+    assert process.returncode == 0, left
+
+
+def _seen_by(client: Sequence[str], plan: dict[str, Any]) -> Any:
     mark = uuid.uuid4().hex
-    plan = {"server": [*server], "mode": mode, "env": {MARK: mark}, "calls": calls, "whole": whole}
+    plan = {**plan, "env": {MARK: mark}}
     ran = subprocess.run(
         [*client],
         input=json.dumps(plan),

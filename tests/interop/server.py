@@ -1,12 +1,13 @@
 """The modelwire server that clients of others are set on: a tool of each kind of type, and every feature once.
 
-``python -m tests.interop.server`` serves over stdio.
+``python -m tests.interop.server`` serves over stdio, with an endpoint behind it there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import sys
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -177,4 +178,4 @@ async def people(typed: str, arguments: dict[str, str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    server.run()
+    server.run(sys.argv[1] if len(sys.argv) > 1 else None)

@@ -30,6 +30,7 @@ class Peer:
     mode: str
     revision: str
     python: bool = True
+    http: bool = False
 
     @property
     def modern(self) -> bool:
@@ -45,12 +46,22 @@ PEERS = [
     Peer("js 1", "node/sdk_client.mjs", "legacy", LEGACY, python=False),
     Peer("js 2", "node/client.mjs", "auto", MODERN, python=False),
     Peer("js 2", "node/client.mjs", "legacy", LEGACY, python=False),
+    Peer("mcp", "clients/mcp_client.py", "auto", MODERN, http=True),
+    Peer("mcp", "clients/mcp_client.py", "legacy", LEGACY, http=True),
+    Peer("fastmcp", "clients/fastmcp_client.py", "auto", MODERN, http=True),
+    Peer("js 1", "node/sdk_client.mjs", "legacy", LEGACY, python=False, http=True),
+    Peer("js 2", "node/client.mjs", "auto", MODERN, python=False, http=True),
+    Peer("js 2", "node/client.mjs", "legacy", LEGACY, python=False, http=True),
 ]
 
 
 def params(peers: list[Peer]) -> list[Any]:
     return [
-        pytest.param(peer, id=f"{peer.name} {peer.mode}", marks=needs_python_peers if peer.python else needs_node_peers)
+        pytest.param(
+            peer,
+            id=f"{peer.name} {peer.mode}{' http' * peer.http}",
+            marks=needs_python_peers if peer.python else needs_node_peers,
+        )
         for peer in peers
     ]
 
@@ -65,7 +76,7 @@ def seen(peer: Peer) -> dict[str, Any]:
     """What a client saw of the big server."""
     calls = {server.tool_name(kind): {"v": plain} for kind, (_, _, plain) in KINDS.items()}
     calls |= {"show": {}, "refuse": {"why": "the kettle is empty"}, "crash": {}}
-    return seen_by(program(peer.path), SERVER, peer.mode, calls, whole=True)
+    return seen_by(program(peer.path), SERVER, peer.mode, calls, whole=True, over_http=peer.http)
 
 
 def test_the_server_is_known_by_name_and_revision(peer: Peer, seen: dict[str, Any]) -> None:
@@ -159,8 +170,8 @@ def test_progress_and_logs_are_heard_while_a_tool_works(seen: dict[str, Any]) ->
 
 
 def test_progress_that_comes_with_the_answer_is_heard_in_python(peer: Peer, seen: dict[str, Any]) -> None:
-    """Both JavaScript SDKs take the answer in first, and then know of no call whose progress it could be."""
-    assert seen["hurried"] == ([1, 2, 3] if peer.python else [])
+    """Over stdio both JavaScript SDKs take the answer in first, and then know of no call whose progress it could be."""
+    assert seen["hurried"] == ([1, 2, 3] if peer.python or peer.http else [])
 
 
 def test_a_call_that_is_given_up_ends_on_the_server(seen: dict[str, Any]) -> None:
@@ -176,7 +187,9 @@ def test_a_tool_can_ask_the_user_the_model_and_for_roots(seen: dict[str, Any]) -
     assert seen["booked"] == "Ritz for 3: Welcome!, ['file:///home']"
 
 
-@pytest.mark.parametrize("peer", params([peer for peer in PEERS if peer.name == "js 1" or peer.mode == "auto"]))
+@pytest.mark.parametrize(
+    "peer", params([peer for peer in PEERS if not peer.http and (peer.name == "js 1" or peer.mode == "auto")])
+)
 def test_the_time_server_serves_them_all(peer: Peer) -> None:
     calls = {"get_current_time": {}, "get_current_time_v2": {"timezone": "UTC"}, "build_project": {"steps": 1}}
     seen = seen_by(program(peer.path), TIME_SERVER, peer.mode, calls, whole=False)

@@ -16,9 +16,9 @@ def test_every_opener_is_found_by_its_scheme() -> None:
         assert opener_of(f"{scheme}:whatever") is OPENERS[scheme]
 
 
-@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:8000/mcp", "ws://127.0.0.1:1", "nonsense", "", "TCP://h:1"])
+@pytest.mark.parametrize("endpoint", ["ws://127.0.0.1:1", "nonsense", "", "TCP://h:1"])
 async def test_what_cannot_be_served_says_what_can(endpoint: str) -> None:
-    with pytest.raises(ConfigError, match="give tcp://HOST:PORT or unix:///PATH, or leave the endpoint out for stdio"):
+    with pytest.raises(ConfigError, match="give http://HOST:PORT/PATH, tcp://HOST:PORT or unix:///PATH, or leave "):
         await Server("s").serve(endpoint)
 
 
@@ -36,8 +36,8 @@ async def test_what_cannot_be_served_says_what_can(endpoint: str) -> None:
         ("tcp://127.0.0.1:0", {"heartbeat": float("nan")}, "heartbeat is a number"),
         ("tcp://127.0.0.1:0", {"heartbeat": float("inf")}, "heartbeat is a number"),
         ("tcp://127.0.0.1:0", {"heart_beat": 5}, "serving knows no option 'heart_beat'; there are max_connections, "),
-        (None, {"heartbeat": 5}, "heartbeat= is for tcp:// and unix:// endpoints"),
-        (memory_pair, {"max_connections": 5}, "max_connections= is for tcp:// and unix:// endpoints"),
+        (None, {"heartbeat": 5}, "heartbeat= is for endpoints that have an address"),
+        (memory_pair, {"max_connections": 5}, "max_connections= is for endpoints that have an address"),
     ],
 )
 async def test_an_option_that_makes_no_sense_is_refused(endpoint: Any, options: Any, why: str) -> None:

@@ -115,7 +115,7 @@ async def test_run_inside_a_running_loop_says_what_to_call_instead() -> None:
         make_server().run()
 
 
-@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:8000/mcp", "tcp://127.0.0.1", "nonsense"])
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:8000/mcp?a=1", "tcp://127.0.0.1", "nonsense"])
 def test_an_endpoint_that_cannot_be_served_is_refused(endpoint: str) -> None:
     with pytest.raises(ConfigError):
         make_server().run(endpoint)

@@ -55,11 +55,15 @@ class Call(Struct, eq=False, weakref=True):
         task: What runs the handler; cancelling the call cancels it.
         deliver: Takes the answer's frame instead of the connection, for batches and for people who bring their own
             transport.
+        send: Takes what else belongs to the request, instead of the connection, where that has many streams.
         now: Does all that ``handle`` does, and returns the JSON of the result, without ever waiting; None where it may
             wait.
         asking: What asks the client while the request is answered; None where nothing was asked.
         clock: What limits the handler's time.
         context: The context variables that its handler began with.
+        http: What the HTTP request was that brought it, where one did.
+        let_go: Closes the stream that the answer will go to, for the client to come back later, in as many
+            milliseconds; None where there is no such stream.
     """
 
     # A Struct, since one is made for every request, and nothing makes objects faster.
@@ -78,10 +82,13 @@ class Call(Struct, eq=False, weakref=True):
     progressed: float | None = None
     task: asyncio.Task[Any] | None = None
     deliver: Callable[[bytes], None] | None = None
+    send: Callable[[bytes], None] | None = None
     now: Callable[[Call], bytes] | None = None
     asking: Asking | None = None
     clock: asyncio.Timeout | None = None
     context: contextvars.Context | None = None
+    http: Any = None
+    let_go: Callable[[int], None] | None = None
     _watchers: tuple[Callable[[], None], ...] = ()
 
     def __repr__(self) -> str:
@@ -98,7 +105,7 @@ class Call(Struct, eq=False, weakref=True):
         Never waits; call it on the connection's event loop.
         """
         if self.open:
-            self.connection.post(jsonrpc.encode_notification(method, params))
+            (self.send or self.connection.post)(jsonrpc.encode_notification(method, params))
 
     def answered(self, frame: bytes) -> None:
         """Send the answer, which ends the request. Does nothing when it was given up before."""

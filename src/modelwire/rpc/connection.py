@@ -157,6 +157,7 @@ class Connection:
         max_timeout: float | None = None,
         on_progress: OnProgress | None = None,
         cancellable: bool = True,
+        post: Callable[[bytes], None] | None = None,
     ) -> Raw:
         """Send a request and return the raw JSON of its result.
 
@@ -168,6 +169,7 @@ class Connection:
             on_progress: Told of progress; all of it before this returns.
             cancellable: Whether the peer is told when the request is given up. "The initialize request MUST NOT be
                 cancelled by clients."
+            post: Sends it, where that is not `post`.
 
         Raises:
             PeerError: The peer answered with an error.
@@ -175,7 +177,7 @@ class Connection:
             ConnectionLost: The connection ended.
             ProtocolViolation: The answer is no JSON-RPC response.
         """
-        entry = self.ask(method, params, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress)
+        entry = self.ask(method, params, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress, post=post)
         return await self.answer(entry, cancellable)
 
     def ask(
@@ -187,6 +189,7 @@ class Connection:
         max_timeout: float | None = None,
         on_progress: OnProgress | None = None,
         started: float | None = None,
+        post: Callable[[bytes], None] | None = None,
     ) -> Outgoing:
         """Send a request whose `answer` must be waited for right after; otherwise as `request`.
 
@@ -197,6 +200,7 @@ class Connection:
             max_timeout: As for `request`.
             on_progress: As for `request`.
             started: Since when the time counts, on the loop's clock; by default from now on.
+            post: As for `request`.
 
         Raises:
             ConnectionLost: The connection had ended before; nothing was sent.
@@ -214,7 +218,7 @@ class Connection:
             on_progress=on_progress,
         )
         entry.answer = answer
-        self._ask(entry, params)
+        self._ask(entry, params, post or self.post)
         return entry
 
     def ask_again(self, entry: Outgoing, params: bytes | None) -> None:
@@ -228,14 +232,15 @@ class Connection:
         answer: asyncio.Future[Raw] = self.loop.create_future()
         self.pending.again(entry, lambda outcome: _settle(answer, outcome))
         entry.answer = answer
-        self._ask(entry, params)
+        self._ask(entry, params, self.post)
 
-    def _ask(self, entry: Outgoing, params: bytes | None) -> None:
+    def _ask(self, entry: Outgoing, params: bytes | None, post: Callable[[bytes], None]) -> None:
+        entry.post = post
         if entry.on_progress is not None:
             params = wire.with_meta(params or b"{}", {"progressToken": entry.key})
         entry.heard = self.heard_count, self.dropped_count
         try:
-            self.post(jsonrpc.encode_request(jsonrpc.encode_id(entry.key), entry.method, params))
+            post(jsonrpc.encode_request(jsonrpc.encode_id(entry.key), entry.method, params))
         except BaseException:
             self.pending.take(entry.key)
             raise
@@ -261,7 +266,7 @@ class Connection:
         if waits and cancellable and self.ended is None:
             reason = f"no answer within {error.seconds:g} s" if isinstance(error, RequestTimeout) else str(error)
             params = b'{"requestId":%d,"reason":%s}' % (entry.key, msgspec.json.encode(_words(reason)))
-            self.post(jsonrpc.encode_notification("notifications/cancelled", params))
+            entry.post(jsonrpc.encode_notification("notifications/cancelled", params))
 
     def _heard(self, entry: Outgoing) -> list[str]:
         noticed = self.noticed(*entry.heard)
@@ -301,6 +306,10 @@ class Connection:
             message = jsonrpc.decode(frame)
         except InvalidFrame as invalid:
             return self._invalid(invalid, frame)
+        return self.take(message, frame)
+
+    def take(self, message: jsonrpc.Message | Batch, frame: bytes) -> bytes | Call | BatchCall | None:
+        """Do as `receive` does with a frame that was decoded already, and that no observer is told of."""
         if type(message) is Request:
             return self._request(message) if len(frame) <= LARGE else self._large_frame(message, frame)
         if type(message) is Batch:

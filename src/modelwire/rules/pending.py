@@ -33,11 +33,12 @@ class Outgoing:
         settle: Called once, with the raw result or with the exception that ends the wait.
         answer: What the sender waits for; the bookkeeping never looks at it.
         heard: What had been heard before it was sent; the bookkeeping never looks at that either.
+        post: What sent it, nor at that.
     """
 
     __slots__ = (
-        "answer", "counted", "deadline", "heard", "key", "limit", "max_timeout", "method", "on_progress", "progress",
-        "settle", "started", "telling", "timeout",
+        "answer", "counted", "deadline", "heard", "key", "limit", "max_timeout", "method", "on_progress", "post",
+        "progress", "settle", "started", "telling", "timeout",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +65,7 @@ class Outgoing:
         self.telling: set[Any] | None = None
         self.answer: Any = None
         self.heard: Any = None
+        self.post: Any = None
 
     def moved(self, now: float) -> None:
         """Count the time anew, up to the limit."""

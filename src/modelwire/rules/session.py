@@ -135,6 +135,11 @@ class Session:
         self.state = {}
         return revision
 
+    def suppose(self, revision: Revision) -> None:
+        """Take it that a handshake was held elsewhere, of which nothing is known but the revision."""
+        self.peer = Peer(revision, log_level="info", principal=self.principal)
+        self.initialized = True
+
     def set_level(self, level: LoggingLevel) -> None:
         """Take in a ``logging/setLevel``."""
         if self.peer is not None:

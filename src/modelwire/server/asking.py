@@ -120,7 +120,7 @@ class Exchange:
         return found
 
     async def _request(self, call: Call, question: Question, params: bytes, timeout: float | None) -> Any:
-        asked = call.connection.ask(question.method, params, timeout=timeout)
+        asked = call.connection.ask(question.method, params, timeout=timeout, post=call.send)
         self._requests.add(asked)
         try:
             raw = await call.connection.answer(asked)

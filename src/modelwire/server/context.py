@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
@@ -29,6 +29,9 @@ from modelwire.protocol.types import (
 from modelwire.rpc.call import Call
 from modelwire.rules.session import Peer
 from modelwire.server.asks import Asks, on_loop
+
+if TYPE_CHECKING:
+    from modelwire.server.http.exchange import HttpRequest
 
 # "State that needs to span multiple requests [...] MUST be referenced by an explicit identifier the client passes on
 # each request"; "a server must not treat connection or process identity as a proxy for conversation or session
@@ -119,6 +122,16 @@ class Context(Asks):
         return running.value
 
     @property
+    def http(self) -> HttpRequest | None:
+        """The HTTP request that brought this one: its headers, and where it came from; None on other transports."""
+        incoming = self._call.http
+        if incoming is None:
+            return None
+        from modelwire.server.http.exchange import http_request
+
+        return http_request(incoming)
+
+    @property
     def cancelled(self) -> bool:
         """Whether nobody waits for the result any more: the client cancelled, or the time is up.
 
@@ -148,6 +161,22 @@ class Context(Asks):
             raise ValueError(f"progress must be finite numbers, not {progress} of {total}")
         if self._call.progress_token is not None:
             on_loop(self._call, _send_progress, progress, total, message)
+
+    def close_stream(self, retry: float = 1.0) -> None:
+        """Let the client hang up while the work goes on, and come back for the rest.
+
+        What is said until then is kept for it. For work that takes long: nobody has to hold a connection open. It does
+        nothing where clients cannot come back: on 2025-11-25 over HTTP they can, in no other revision are they sure to.
+
+        Args:
+            retry: Seconds after which the client should come back. It may close and come back many times.
+
+        Raises:
+            ValueError: ``retry`` is negative, or no number.
+        """
+        if not 0 <= retry < math.inf:
+            raise ValueError(f"retry= is a number of seconds from 0 on, not {retry!r}")
+        on_loop(self._call, _let_go, round(retry * 1000))
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Send the client a notification of any kind, as part of this request.
@@ -187,7 +216,7 @@ class Context(Asks):
         if not call.peer.revision.server_requests:
             raise ConfigError(f"a server sends no requests in {call.peer.revision}; {method} was not sent")
         encoded = _request_params(method, params, call.peer.revision)
-        raw = await call.connection.request(method, encoded, timeout=timeout)
+        raw = await call.connection.request(method, encoded, timeout=timeout, post=call.send)
         try:
             return wire.decode_result(raw, METHODS.get(method), call.peer.revision)
         except wire.WireError as error:
@@ -300,6 +329,11 @@ def _send_progress(call: Call, progress: float, total: float | None, message: st
     if message is not None and call.peer.revision.covers("2025-03-26", None):
         params += b',"message":' + msgspec.json.encode(message.encode("utf-8", "replace").decode())
     call.notify("notifications/progress", params + b"}")
+
+
+def _let_go(call: Call, milliseconds: int) -> None:
+    if call.open and call.let_go is not None:
+        call.let_go(milliseconds)
 
 
 def _send_log(call: Call, params: bytes) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast
 
 from modelwire.errors import ConfigError
@@ -16,6 +16,7 @@ from modelwire.rpc.message_stream import MessageStream
 from modelwire.server.serve import serve_stream
 
 if TYPE_CHECKING:
+    from modelwire.server.http.app import Asgi, Principal
     from modelwire.server.server import Server
 
 
@@ -27,10 +28,28 @@ class ServeOptions(TypedDict, total=False):
             Further ones are closed, and the log says why.
         heartbeat: Seconds of silence after which a client is asked for a sign of life, on ``tcp://`` and ``unix://``;
             one that stays silent for as many again is given up. By default only TCP itself asks, after a minute.
+        cert: The certificate of ``https://``, a file in PEM form.
+        key: Its key, likewise.
+        allowed_hosts: On HTTP as for `Server.asgi`; likewise ``allowed_origins`` and ``principal``.
+        allowed_origins: See ``allowed_hosts``.
+        principal: See ``allowed_hosts``.
+        stateless: On HTTP as for `Server.asgi`; likewise ``sse``, ``health`` and ``routes``.
+        sse: See ``stateless``.
+        health: See ``stateless``.
+        routes: See ``stateless``.
     """
 
     max_connections: int
     heartbeat: float | None
+    cert: str | None
+    key: str | None
+    allowed_hosts: Collection[str] | None
+    allowed_origins: Collection[str]
+    principal: Principal | None
+    stateless: bool
+    sse: bool
+    health: str | None
+    routes: Mapping[str, Asgi] | None
 
 
 class Endpoint(Protocol):
@@ -66,7 +85,13 @@ def _sockets(server: Server, endpoint: str, options: ServeOptions) -> Awaitable[
     return open_sockets(server, endpoint, options)
 
 
-OPENERS: dict[str, Opener] = {"tcp": _sockets, "unix": _sockets}
+def _http(server: Server, endpoint: str, options: ServeOptions) -> Awaitable[Endpoint]:
+    from modelwire.server.http.run import open_http
+
+    return open_http(server, endpoint, options)
+
+
+OPENERS: dict[str, Opener] = {"tcp": _sockets, "unix": _sockets, "http": _http, "https": _http}
 """By scheme."""
 
 
@@ -79,7 +104,8 @@ def opener_of(endpoint: str) -> Opener:
     opener = OPENERS.get(endpoint.partition(":")[0])
     if opener is None:
         raise ConfigError(
-            f"cannot serve {endpoint!r}: give tcp://HOST:PORT or unix:///PATH, or leave the endpoint out for stdio"
+            f"cannot serve {endpoint!r}: give http://HOST:PORT/PATH, tcp://HOST:PORT or unix:///PATH, "
+            "or leave the endpoint out for stdio"
         )
     return opener
 
@@ -100,7 +126,7 @@ async def open_endpoint(server: Server, endpoint: Any, options: ServeOptions) ->
     if isinstance(endpoint, str):
         return await opener_of(endpoint)(server, endpoint, options)
     if options:
-        raise ConfigError(f"{min(options)}= is for tcp:// and unix:// endpoints")
+        raise ConfigError(f"{min(options)}= is for endpoints that have an address")
     if endpoint is not None:
         return _OneStream(server, cast(MessageStream, endpoint))
     from modelwire.transports.stdio import open_stdio

@@ -37,7 +37,7 @@ def run(server: Server, endpoint: Any, options: ServeOptions) -> None:
     # From here on Ctrl-C arrives as a signal that we handle; a KeyboardInterrupt is a handler's own doing.
     server.dispatcher.contains_interrupts = True
     guarded: list[bool] = []
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=_loop_for(endpoint)) as runner:
         loop = runner.get_loop()
         main = loop.create_task(_main(server, endpoint, options, guarded))
         try:
@@ -46,6 +46,17 @@ def run(server: Server, endpoint: Any, options: ServeOptions) -> None:
             interrupted = True
     if interrupted:
         sys.exit(130)
+
+
+def _loop_for(endpoint: Any) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return what makes the event loop: uvloop for HTTP, where it halves the cost of a request; else asyncio's own."""
+    if not (isinstance(endpoint, str) and endpoint.startswith(("http://", "https://"))):
+        return None
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 def _loop_runs() -> bool:

@@ -7,8 +7,8 @@ stream itself: `modelwire.server.endpoints` does.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, Literal, Unpack
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from modelwire.errors import ConfigError
 from modelwire.protocol import types as t
@@ -29,6 +29,9 @@ from modelwire.server.sealing import KeyRing
 from modelwire.server.serve import ServerSession
 from modelwire.server.serving import Serving, serve
 from modelwire.server.workers import WorkerPool
+
+if TYPE_CHECKING:
+    from modelwire.server.http.app import App, Asgi, Principal
 
 
 class Server(Registration):
@@ -196,6 +199,62 @@ class Server(Registration):
             ```
         """
         return Serving(self, endpoint, options)
+
+    def asgi(
+        self,
+        path: str = "/mcp",
+        *,
+        allowed_hosts: Collection[str] | None = None,
+        allowed_origins: Collection[str] = (),
+        principal: Principal | None = None,
+        max_sessions: int = 10_000,
+        session_idle: float = 1800,
+        stateless: bool = False,
+        sse: bool = False,
+        health: str | None = None,
+        routes: Mapping[str, Asgi] | None = None,
+    ) -> App:
+        """Return an ASGI application that serves this server over Streamable HTTP, every revision that has it.
+
+        It can be mounted under any prefix of any ASGI application; it needs no lifespan, and starts with the first
+        request. Sessions of handshake revisions live in this process.
+
+        Args:
+            path: Where the endpoint is, below the prefix that it is mounted under.
+            allowed_hosts: What the ``Host`` header may name, with or without a port. By default the names of loopback
+                where requests come in there, and any elsewhere: name yours in production.
+            allowed_origins: The origins of web pages that may ask, such as ``https://example.com``; ``*`` for any. By
+                default pages of the machine itself, on loopback.
+            principal: For people who authenticate elsewhere: called with ASGI's scope, it says who asks. Sessions and
+                states belong to who they were made for.
+            max_sessions: How many sessions there may be.
+            session_idle: Seconds that a session is kept when nobody uses it.
+            stateless: Keep nothing from one request to the next on handshake revisions either, so that any process may
+                answer any request. Clients then cannot be asked anything, told of nothing outside a request, and not
+                come back to a stream.
+            sse: Serve clients of 2024-11-05 too, which open ``/sse`` and post to ``/messages`` beside the endpoint.
+            health: A path, such as ``/health``, that answers whether the server is up, whoever asks.
+            routes: Applications of your own by path, such as ``{"/": page}``. They look at ``Host`` and ``Origin``
+                themselves.
+
+        Raises:
+            ConfigError: ``path``, ``health`` or one of ``routes`` is no path.
+        """
+        from modelwire.server.http.app import App
+
+        return App(
+            self,
+            path,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            principal=principal,
+            max_sessions=max_sessions,
+            session_idle=session_idle,
+            stateless=stateless,
+            sse=sse,
+            health=health,
+            routes=routes,
+        )
 
     def session(self, send: Callable[[bytes], None] | None = None) -> ServerSession:
         """Return one client's conversation, for people who bring their own transport.

@@ -205,7 +205,7 @@ class Listen:
         completion result" (basic/patterns/subscriptions).
         """
         params = b'{"requestId":' + self._call.id + b',"reason":"the server ends the subscription"}'
-        self._call.connection.post(jsonrpc.encode_notification("notifications/cancelled", params))
+        (self._call.send or self._call.connection.post)(jsonrpc.encode_notification("notifications/cancelled", params))
         self.ending.set()
 
     def result(self) -> dict[str, Any]:
@@ -251,6 +251,11 @@ class Listeners:
             self._hub.remove(listen.subscriber)
             del self._open[call]
         return listen.result()
+
+    async def end_all(self) -> None:
+        """End every subscription of every connection, as `end` does."""
+        for connection in {call.connection for call in self._open}:
+            await self.end(connection)
 
     async def end(self, connection: Connection) -> None:
         """End every subscription of a connection, gracefully, and wait until their results are on the way."""

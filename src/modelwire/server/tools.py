@@ -20,6 +20,7 @@ from modelwire.protocol.revisions import LATEST
 from modelwire.protocol.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from modelwire.rpc.at_once import run_at_once
 from modelwire.rpc.call import Call
+from modelwire.rules.param_headers import Path, param_headers
 from modelwire.server import contents
 from modelwire.server.arguments import not_an_object
 from modelwire.server.context import Context
@@ -55,7 +56,7 @@ class ToolEntry:
         now: Does as `call` does without waiting; None where the tool may wait.
     """
 
-    __slots__ = ("finish", "max_result", "now", "replay", "run", "tool", "wraps")
+    __slots__ = ("_headers", "finish", "max_result", "now", "replay", "run", "tool", "wraps")
 
     def __init__(
         self,
@@ -67,11 +68,19 @@ class ToolEntry:
     ) -> None:
         self.tool = tool
         self.replay = True
+        self._headers: dict[str, Path] | None = None
         self.now = None if run_now is None else self._calling_now(run_now)
         self.max_result = max_result
         self.run = run
         self.finish = finish
         self.wraps = tool.output_schema is not None and structured.needs_wrapping(tool.output_schema)
+
+    @property
+    def headers(self) -> dict[str, Path]:
+        """The arguments that HTTP headers repeat, by the rest of the header's name; found at the first look."""
+        if self._headers is None:
+            self._headers = param_headers(self.tool.input_schema)
+        return self._headers
 
     async def call(self, call: Call) -> bytes:
         """Run the tool and return its result as JSON; failures are results, too, and so is one that is too large."""

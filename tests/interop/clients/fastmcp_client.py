@@ -75,7 +75,7 @@ async def main() -> None:
     command, *arguments = plan["server"]
     heard = Heard()
     client = Client(
-        StdioTransport(command, arguments, env=plan["env"], keep_alive=False),
+        plan["url"] or StdioTransport(command, arguments, env=plan["env"], keep_alive=False),
         mode=plan["mode"],
         log_handler=heard.log,
         message_handler=heard.message,

@@ -74,7 +74,7 @@ async def main() -> None:
     command, *arguments = plan["server"]
     heard = Heard()
     client = Client(
-        StdioServerParameters(command=command, args=arguments, env=plan["env"]),
+        plan["url"] or StdioServerParameters(command=command, args=arguments, env=plan["env"]),
         mode=plan["mode"],
         logging_callback=heard.log,
         log_level="info",

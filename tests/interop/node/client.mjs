@@ -1,6 +1,6 @@
 // A client on version 2 of the JavaScript SDK, in either era.
 
-import { Client } from "@modelcontextprotocol/client";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Heard, readPlan, tell, walk } from "./walk.mjs";
 
@@ -21,7 +21,10 @@ client.setNotificationHandler("notifications/message", ({ params }) => heard.log
 client.setNotificationHandler("notifications/tools/list_changed", () => heard.change("tools"));
 client.setNotificationHandler("notifications/resources/updated", ({ params }) => heard.change(params.uri));
 
-await client.connect(new StdioClientTransport({ command, args, env: plan.env }));
+const transport = plan.url
+  ? new StreamableHTTPClientTransport(new URL(plan.url))
+  : new StdioClientTransport({ command, args, env: plan.env });
+await client.connect(transport);
 const { name, version, title } = client.getServerVersion();
 const legacy = client.getProtocolEra() === "legacy";
 

@@ -2,6 +2,7 @@
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import {
   CreateMessageRequestSchema,
   ElicitRequestSchema,
@@ -27,7 +28,9 @@ client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => 
 client.setNotificationHandler(ToolListChangedNotificationSchema, () => heard.change("tools"));
 client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => heard.change(params.uri));
 
-const transport = new StdioClientTransport({ command, args, env: plan.env });
+const transport = plan.url
+  ? new StreamableHTTPClientTransport(new URL(plan.url))
+  : new StdioClientTransport({ command, args, env: plan.env });
 let revision;
 transport.setProtocolVersion = (agreed) => (revision = agreed); // called once the revision is agreed on
 await client.connect(transport);

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from modelwire.server.endpoints import ServeOptions
 
 USAGE_LINE = (
-    "mw run [--listen ADDRESS [--max-connections N] [--heartbeat SECONDS]] [--wire] FILE[:OBJECT] [-- ARGUMENT ...]"
+    "mw run [--http HOST:PORT | --listen ADDRESS] [--max-connections N] [--heartbeat SECONDS] [--wire] "
+    "FILE[:OBJECT] [-- ARGUMENT ...]"
 )
 DESCRIPTION = """\
-Serve the Server object of a Python file over standard input and output, or at an address.
+Serve the Server object of a Python file over standard input and output, over HTTP, or at an address.
 
 The file is imported, so that what stands under `if __name__ == "__main__":` does not run. Its Server object is taken:
-the only one; of several the one called server, mcp or app; or the one named after the colon. Without --listen, what the
-file prints goes to stderr. What follows -- is what the file finds in sys.argv.
+the only one; of several the one called server, mcp or app; or the one named after the colon. Over standard input and
+output, what the file prints goes to stderr. What follows -- is what the file finds in sys.argv.
 """
 EPILOG = "Exit codes: 0 when the client has left; 1 when the server could not be started; 130 after Ctrl-C."
 
@@ -31,10 +32,16 @@ EPILOG = "Exit codes: 0 when the client has left; 1 when the server could not be
 def configure(parser: Parser, has_command: bool) -> None:
     """Add the arguments."""
     parser.add_argument("file", metavar="FILE[:OBJECT]", help="a Python file, and the name of the object in it")
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--http",
+        metavar="HOST:PORT",
+        help="serve at http://HOST:PORT/mcp (port 0 takes a free one) until Ctrl-C; stderr shows where",
+    )
+    where.add_argument(
         "--listen",
         metavar="ADDRESS",
-        help="serve at tcp://HOST:PORT (port 0 takes a free one) or unix:///PATH until Ctrl-C; stderr shows where",
+        help="the same at tcp://HOST:PORT, unix:///PATH, or http://HOST:PORT/PATH",
     )
     parser.add_argument(
         "--max-connections",
@@ -68,6 +75,8 @@ def run(args: Namespace) -> int:
 
             server.observers.append(WireView(side="server", numbered=args.listen is not None))
 
+    if args.http is not None:
+        args.listen = f"http://{args.http}/mcp"
     options = _options(args)
     try:
         with held_stdio() if args.listen is None else contextlib.nullcontext():

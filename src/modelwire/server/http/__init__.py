@@ -1,0 +1,1 @@
+"""Serving over HTTP: an ASGI application, and what runs it."""

@@ -1,0 +1,53 @@
+"""The requests of 2026-07-28 that are being answered at this moment, so that an end can wait for them, and end them.
+
+Those of sessions are their sessions' business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from modelwire.errors import INTERNAL_ERROR
+from modelwire.protocol import jsonrpc
+from modelwire.rpc.call import Call
+from modelwire.server.http.reply import Reply
+
+CLEAN_UP = 1.0
+"""Seconds that the handlers of cancelled requests have to clean up."""
+WHY = "the server is ending"
+
+
+class AtWork:
+    """What is being answered, and what cleans up after its client has gone."""
+
+    def __init__(self) -> None:
+        self._replies: dict[Call, Reply] = {}
+        self._leaving: set[asyncio.Task[Any]] = set()
+
+    def begin(self, call: Call, reply: Reply) -> None:
+        """Note a request that takes its time."""
+        self._replies[call] = reply
+
+    def end(self, call: Call) -> None:
+        """Note that its response is over."""
+        self._replies.pop(call, None)
+        if call.cancelled and call.task is not None and not call.task.done():
+            self._leaving.add(call.task)
+            call.task.add_done_callback(self._leaving.discard)
+
+    def calls(self) -> list[Call]:
+        """Return those that are not answered yet."""
+        return [call for call in self._replies if call.open]
+
+    async def close(self) -> None:
+        """Cancel what is not answered yet, with an error for whoever waits; handlers get a moment to clean up."""
+        leaving = set(self._leaving)
+        for call, reply in list(self._replies.items()):
+            if call.open:
+                call.cancel(WHY)
+                reply.finish(jsonrpc.encode_error(call.id, INTERNAL_ERROR, WHY), 503)
+                if call.task is not None:
+                    leaving.add(call.task)
+        if leaving:
+            await asyncio.wait(leaving, timeout=CLEAN_UP)

@@ -1,0 +1,52 @@
+"""What an HTTP request is, once its body is there, and what a handler may know of it."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from modelwire.rules.http import Headers
+from modelwire.server.http.reply import Receive, Send
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """One HTTP request.
+
+    Attributes:
+        scope: ASGI's.
+        receive: ASGI's.
+        send: ASGI's.
+        headers: The headers.
+        body: The body; empty where the method has none.
+        principal: Who asks, where somebody has looked.
+    """
+
+    scope: MutableMapping[str, Any]
+    receive: Receive
+    send: Send
+    headers: Headers
+    body: bytes
+    principal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """What `Context.http` says of the request that is being answered.
+
+    Attributes:
+        headers: The headers by lower-case name, several of a name joined by commas. They are the client's word.
+        client: The address that the request came from, which may be a proxy's; None where the server does not know.
+        scope: ASGI's, for what middleware has put there.
+    """
+
+    headers: dict[str, str]
+    client: tuple[str, int] | None
+    scope: MutableMapping[str, Any]
+
+
+def http_request(incoming: Incoming) -> HttpRequest:
+    """Return what a handler may know of a request."""
+    client = incoming.scope.get("client")
+    return HttpRequest(incoming.headers.plain(), None if client is None else (client[0], client[1]), incoming.scope)

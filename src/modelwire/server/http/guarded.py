@@ -1,0 +1,95 @@
+"""uvicorn's connections with bounds: who opens one and says nothing, too little or too much in headers is cut off.
+
+uvicorn with httptools waits for the end of headers for ever, and takes as many as come. Bodies are bounded by
+`modelwire.server.http.app`. Only `modelwire.server.http.run` uses this; uvicorn is imported with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from modelwire.log import log as _log
+
+HEADER_SECONDS = 30.0
+"""Seconds that headers may take to arrive, and that a connection may stay without its first request."""
+MAX_HEADER_BYTES = 64 << 10
+MAX_HEADERS = 200
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class _TooLarge(Exception):
+    pass
+
+
+class Guarded(HttpToolsProtocol):
+    """A connection."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._patience: asyncio.TimerHandle | None = None
+        self._partial = True
+        """Whether headers are awaited, or come."""
+        self._chunk = self._seen = 0
+        self._too_large = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)  # type: ignore[arg-type]
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._chunk = len(data)
+        self._seen += self._chunk
+        super().data_received(data)
+        # Nearly always the headers came as a whole, and nothing has to be done.
+        if self._partial and not self.transport.is_closing():
+            if self._seen > MAX_HEADER_BYTES:
+                self._refuse()
+            elif self._patience is None:
+                self._wait()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._partial = True
+        self._seen = self._chunk
+
+    def on_headers_complete(self) -> None:
+        self._partial = False
+        self._wait_no_more()
+        if len(self.headers) > MAX_HEADERS or (self._seen > MAX_HEADER_BYTES and self._size() > MAX_HEADER_BYTES):
+            self._too_large = True
+            raise _TooLarge
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        if self._too_large:
+            self._refuse()
+        else:
+            super().send_400_response(msg)
+
+    def _size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+
+    def _refuse(self) -> None:
+        _log.warning("a request was refused: its headers are larger than %d bytes, or too many", MAX_HEADER_BYTES)
+        self.transport.write(_TOO_LARGE)
+        self.transport.close()
+
+    def _wait(self) -> None:
+        self._patience = self.loop.call_later(HEADER_SECONDS, self._cut_off)
+
+    def _wait_no_more(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _cut_off(self) -> None:
+        self._patience = None
+        if self._partial:
+            self.transport.abort()

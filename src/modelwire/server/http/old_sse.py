@@ -1,0 +1,203 @@
+"""HTTP+SSE of 2024-11-05: a GET opens a stream of events, which says where messages are posted to.
+
+The stream is the client's connection, with everything in it; its end ends what the client has asked for, and there is
+no coming back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
+
+from modelwire.errors import ConnectionLost
+from modelwire.protocol import jsonrpc
+from modelwire.protocol.jsonrpc import InvalidFrame
+from modelwire.rules import sse
+from modelwire.rules.http import EVENTS, JSON, Headers, Refusal, accepts, is_json
+from modelwire.server.http.exchange import Incoming
+from modelwire.server.http.reply import SILENCE, STREAM_HEADERS, Send, gone, respond
+from modelwire.server.lifespan import Running
+from modelwire.server.serve import serve_connection
+
+if TYPE_CHECKING:
+    from modelwire.server.server import Server
+
+EVENTS_PATH: Final = "/sse"
+MESSAGES_PATH: Final = "/messages"
+PATHS: Final = frozenset({EVENTS_PATH, MESSAGES_PATH})
+MAX_WAITING: Final = 256
+"""Messages that may wait to be taken in, of one client that does not read its answers."""
+
+
+def unfit(path: str, method: str, headers: Headers) -> Refusal | None:
+    """Return why a request to one of `PATHS` is refused before its body is read."""
+    wanted = "GET" if path == EVENTS_PATH else "POST"
+    if method not in (wanted, "OPTIONS"):
+        return Refusal(405, f"{method} is not served here", headers={"allow": f"{wanted}, OPTIONS"})
+    if method == "GET" and not accepts(headers, EVENTS):
+        return Refusal(406, f"a GET is answered with {EVENTS}; list it in Accept")
+    if method == "POST" and not is_json(headers):
+        return Refusal(415, f"the body must be {JSON}; say so in Content-Type")
+    return None
+
+
+class EventStream:
+    """One client, as a `modelwire.rpc.message_stream.MessageStream`: posts come in, events go out.
+
+    Args:
+        send: ASGI's.
+        principal: Whose it is.
+    """
+
+    def __init__(self, send: Send, principal: str | None) -> None:
+        self.principal = principal
+        self._send = send
+        self._sending = asyncio.Lock()
+        self._inbox: deque[bytes] = deque()
+        self._arrival = asyncio.Event()
+        self._closed = False
+
+    def put(self, frame: bytes) -> bool:
+        """Take in a message; False where too many wait already."""
+        if len(self._inbox) >= MAX_WAITING:
+            return False
+        self._inbox.append(frame)
+        self._arrival.set()
+        return True
+
+    async def receive(self) -> bytes | None:
+        """Return the next message; None once the client has gone or the stream was closed."""
+        while not self._inbox and not self._closed:
+            self._arrival.clear()
+            await self._arrival.wait()
+        return None if self._closed else self._inbox.popleft()
+
+    async def send(self, frame: bytes) -> None:
+        """Send a message, as soon as the client has room for it.
+
+        Raises:
+            ConnectionLost: The client has gone.
+        """
+        await self.say(sse.event(frame))
+
+    async def begin(self, endpoint: str) -> None:
+        """Begin, with the place that messages are posted to."""
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS]})
+        await self.say(sse.event(endpoint.encode(), name="endpoint"))
+
+    async def say(self, event: bytes, *, more: bool = True) -> None:
+        """Send bytes of the stream.
+
+        Raises:
+            ConnectionLost: The client has gone.
+        """
+        try:
+            async with self._sending:
+                await self._send({"type": "http.response.body", "body": event, "more_body": more})
+        except OSError as error:
+            raise ConnectionLost(f"the client closed its stream of events: {error}") from None
+
+    async def keep_alive(self) -> None:
+        """Say now and then that it is still there."""
+        while True:
+            await asyncio.sleep(SILENCE)
+            await self.say(sse.COMMENT)
+
+    def end(self) -> None:
+        """Take in nothing more."""
+        self._closed = True
+        self._arrival.set()
+
+    async def aclose(self) -> None:
+        self.end()
+
+
+class OldSse:
+    """The clients of this transport.
+
+    Args:
+        server: The server.
+        most: How many there may be.
+    """
+
+    def __init__(self, server: Server, most: int) -> None:
+        self._server = server
+        self._most = most
+        self._streams: dict[str, EventStream] = {}
+        self._serving: set[asyncio.Future[None]] = set()
+
+    async def answer(self, running: Running, incoming: Incoming) -> None:
+        """Answer a request to one of `PATHS`."""
+        if incoming.scope["method"] == "POST":
+            await self._post(incoming)
+        elif len(self._streams) >= self._most:
+            await respond(incoming.send, 503, Refusal(503, "too many clients").body(), [(b"retry-after", b"60")])
+        else:
+            await self._get(running, incoming)
+
+    async def _get(self, running: Running, incoming: Incoming) -> None:
+        stream = EventStream(incoming.send, incoming.principal)
+        id_ = secrets.token_urlsafe(24)
+        self._streams[id_] = stream
+        prefix = incoming.scope.get("root_path", "").rstrip("/")
+        serving = asyncio.ensure_future(self._served(running, stream, f"{prefix}{MESSAGES_PATH}?session_id={id_}"))
+        self._serving.add(serving)
+        helpers = [asyncio.ensure_future(gone(incoming.receive)), asyncio.ensure_future(stream.keep_alive())]
+        try:
+            await asyncio.wait([serving, *helpers], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            del self._streams[id_]
+            for task in (serving, *helpers):
+                task.cancel()
+            await asyncio.wait([serving, *helpers])
+            self._serving.discard(serving)
+            _heard(helpers[1])
+        if not serving.cancelled():
+            serving.result()
+
+    async def _served(self, running: Running, stream: EventStream, endpoint: str) -> None:
+        try:
+            await stream.begin(endpoint)
+            await serve_connection(self._server, stream, running, principal=stream.principal, heartbeat=None)
+            await stream.say(b"", more=False)
+        except (ConnectionLost, OSError):
+            return
+
+    async def _post(self, incoming: Incoming) -> None:
+        query = parse_qs(incoming.scope.get("query_string", b"").decode("latin-1"))
+        stream = self._streams.get(query.get("session_id", [""])[0])
+        if stream is None or stream.principal != incoming.principal:
+            await respond(incoming.send, 404, Refusal(404, f"no such stream; open one with GET {EVENTS_PATH}").body())
+            return
+        try:
+            jsonrpc.decode(incoming.body)
+        except InvalidFrame as invalid:
+            await respond(incoming.send, 400, jsonrpc.encode_error(invalid.id, invalid.code, invalid.reason))
+            return
+        if stream.put(incoming.body):
+            await respond(incoming.send, 202)
+        else:
+            await respond(incoming.send, 503, Refusal(503, "the client does not read its answers").body())
+
+    async def close(self, grace: float) -> None:
+        """End every stream, once what its client has asked for is answered.
+
+        Args:
+            grace: Seconds that this may take.
+        """
+        for stream in self._streams.values():
+            stream.end()
+        serving = list(self._serving)
+        if serving:
+            _, late = await asyncio.wait(serving, timeout=grace)
+            for task in late:
+                task.cancel()
+            await asyncio.wait(serving)
+
+
+def _heard(task: asyncio.Future[None]) -> None:
+    if not task.cancelled():
+        task.exception()  # the client has gone, which is no failure

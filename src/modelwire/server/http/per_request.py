@@ -1,0 +1,221 @@
+"""POST of 2026-07-28: each request stands alone, and closing its stream cancels it.
+
+"Every JSON-RPC message sent from the client MUST be a new HTTP POST request"; nothing is kept from one to the next but
+what `modelwire.server.parking` parks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from modelwire.errors import HEADER_MISMATCH, UNSUPPORTED_REVISION
+from modelwire.protocol import jsonrpc
+from modelwire.protocol.jsonrpc import Batch, InvalidFrame, Request
+from modelwire.protocol.meta import PROTOCOL_VERSION
+from modelwire.protocol.methods import METHODS
+from modelwire.protocol.revisions import Revision
+from modelwire.rpc.call import Call
+from modelwire.rpc.connection import Connection
+from modelwire.rpc.observer import tell
+from modelwire.rules import sse
+from modelwire.rules.http import mirrored, mismatch, revision_named, status_of
+from modelwire.rules.session import Session, per_request_revisions
+from modelwire.server.http.at_work import AtWork
+from modelwire.server.http.exchange import Incoming
+from modelwire.server.http.reply import Reply, respond
+from modelwire.server.lifespan import Running
+
+if TYPE_CHECKING:
+    from modelwire.server.server import Server
+
+
+class _Meta(Struct):
+    version: str | UnsetType = field(default=UNSET, name=PROTOCOL_VERSION)
+
+
+class _Named(Struct):
+    meta: Raw | UnsetType = field(default=UNSET, name="_meta")
+    name: Raw | UnsetType = UNSET
+    uri: Raw | UnsetType = UNSET
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
+_decode_meta = msgspec.json.Decoder(_Meta).decode
+_decode_code = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+class _Error(Struct):
+    code: int
+
+
+def body_version(message: Any) -> str | None:
+    """Return the revision that a message names in its ``_meta``; None for none that can be read."""
+    params = getattr(message, "params", UNSET)
+    if params is UNSET:
+        return None
+    try:
+        meta = _decode_named(params).meta
+        found = UNSET if meta is UNSET else _decode_meta(meta).version
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return None if found is UNSET else found
+
+
+async def answer(server: Server, running: Running, at_work: AtWork, incoming: Incoming, message: Any) -> None:
+    """Answer a POST of 2026-07-28, or one that says it is of a revision that nobody knows.
+
+    Args:
+        server: The server.
+        running: Its lifespan.
+        at_work: Where requests that take their time are noted.
+        incoming: The request.
+        message: Its body, decoded: a JSON-RPC message, or the `InvalidFrame` that it is instead.
+    """
+    if server.observers:
+        tell(server.observers, lambda observer: observer.frame("in", incoming.body))
+    refused = _refused(incoming, message)
+    if refused is not None:
+        await _sent(server, incoming, *refused)
+        return
+    if not isinstance(message, Request):
+        # "This revision of the core protocol defines no client-to-server notifications over Streamable HTTP."
+        await respond(incoming.send, 202)
+        return
+    await _call(server, running, at_work, incoming, message)
+
+
+def _refused(incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
+    if isinstance(message, InvalidFrame):
+        return jsonrpc.encode_error(message.id, message.code, message.reason), 400
+    if isinstance(message, Batch):
+        return jsonrpc.encode_error(None, -32600, "the body must be a single request or notification"), 400
+    if not isinstance(message, jsonrpc.Notification | Request):
+        return jsonrpc.encode_error(None, -32600, "the client must not send responses"), 400
+    id_ = message.id if isinstance(message, Request) else None
+    named = revision_named(incoming.headers)
+    if isinstance(named, str):
+        data = msgspec.json.encode({"supported": per_request_revisions(), "requested": named})
+        return jsonrpc.encode_error(id_, UNSUPPORTED_REVISION, f"Unsupported protocol version: {named!r}", data), 400
+    if isinstance(message, Request):
+        problem = _mismatch(incoming, message)
+        if problem is not None:
+            return jsonrpc.encode_error(id_, HEADER_MISMATCH, problem), 400
+    return None
+
+
+def _mismatch(incoming: Incoming, message: Request) -> str | None:
+    row = METHODS.get(message.method)
+    name: Any = None
+    try:
+        params = _Named() if message.params is UNSET else _decode_named(message.params)
+        if row is not None and row.name_field is not None:
+            given = getattr(params, row.name_field)
+            name = None if given is UNSET else msgspec.json.decode(given)
+    except (msgspec.MsgspecError, RecursionError):
+        return None  # what is wrong with the parameters is told as that
+    name = name if isinstance(name, str) else None
+    return mismatch(incoming.headers, body_version(message), message.method, name, {})
+
+
+def _argument_mismatch(server: Server, incoming: Incoming, call: Call) -> str | None:
+    """The same of the headers that repeat arguments; they must not tell of a tool that is not there for the client."""
+    if call.method.name != "tools/call":
+        return None
+    tools = server.features.tools.registry
+    name = call.params.name
+    entry = tools.get(name)
+    if entry is None or not entry.headers or tools.find(name, call) is None:
+        return None
+    arguments = call.params.arguments
+    try:
+        found = None if arguments is UNSET else msgspec.json.decode(arguments)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    version = call.peer.revision.name
+    return mismatch(incoming.headers, version, call.method.name, name, mirrored(entry.headers, found))
+
+
+async def _call(server: Server, running: Running, at_work: AtWork, incoming: Incoming, message: Request) -> None:
+    reply = Reply(incoming.send)
+    connection = Connection(server.dispatcher, _event_sink(reply), session=Session(incoming.principal))
+    connection.shared = running
+    connection.crowded = reply.crowded
+
+    def finish(frame: bytes) -> None:
+        if server.observers:
+            tell(server.observers, lambda observer: observer.frame("out", frame))
+        reply.finish(frame, _status(frame))
+
+    found = connection.take(message, incoming.body)
+    if isinstance(found, bytes):
+        finish(found)
+    elif isinstance(found, Call):
+        found.deliver = finish
+        found.http = incoming
+        if not _answered_now(server, incoming, found):
+            found.task = asyncio.ensure_future(server.dispatcher.answer(found))
+            at_work.begin(found, reply)
+    stayed = False
+    try:
+        stayed = await reply.run(incoming.receive)
+    finally:
+        if isinstance(found, Call):
+            if not stayed:
+                # "Closing the SSE response stream MUST be treated by the server as cancellation of that request."
+                found.cancel("the client closed the stream")
+            at_work.end(found)
+
+
+def _answered_now(server: Server, incoming: Incoming, call: Call) -> bool:
+    """Answer without a task what contradicts its headers and what never waits; False for anything else."""
+    problem = _argument_mismatch(server, incoming, call)
+    if problem is not None:
+        call.answered(jsonrpc.encode_error(call.id, HEADER_MISMATCH, problem))
+    elif call.now is not None and call.connection.loop.get_task_factory() is None:
+        server.dispatcher.answer_now(call, call.now)
+    else:
+        return False
+    return True
+
+
+def _event_sink(reply: Reply) -> Callable[[bytes], None]:
+    def send(frame: bytes) -> None:
+        reply.post(sse.event(frame))
+
+    return send
+
+
+def _status(frame: bytes) -> int:
+    """Return the status of an answer; a look at its code is only needed where it is an error."""
+    if b'"error"' not in frame[:512]:
+        return 200
+    try:
+        members = _decode_code(frame)
+        return status_of(msgspec.json.decode(members["error"], type=_Error).code if "error" in members else None)
+    except msgspec.MsgspecError:
+        return 200
+
+
+async def _sent(server: Server, incoming: Incoming, body: bytes, status: int) -> None:
+    if server.observers:
+        tell(server.observers, lambda observer: observer.frame("out", body))
+    await respond(incoming.send, status, body)
+
+
+def names_per_request(named: Revision | str | None, message: Any) -> bool:
+    """Whether a POST is one of 2026-07-28, by its header or its body; an unknown revision counts as a newer one.
+
+    A header of an older revision over a body that names another is one too, so that it is refused as a mismatch.
+
+    Args:
+        named: What `revision_named` found.
+        message: The body, decoded.
+    """
+    if isinstance(named, Revision):
+        return not named.handshake or body_version(message) not in (None, named.name)
+    return named is not None or body_version(message) is not None

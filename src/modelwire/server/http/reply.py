@@ -1,0 +1,207 @@
+"""One HTTP response: a JSON body where nothing precedes the answer, a stream of events from the first message on.
+
+It is handed frames and sends them; whose they are, and whether somebody else takes over when the client goes, is not
+its business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from modelwire.rules import sse
+from modelwire.rules.http import EVENTS, JSON
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+SILENCE = 15.0
+"""Seconds without a word after which a stream begins, or says that it is still there."""
+
+Pairs = Iterable[tuple[bytes, bytes]]
+STREAM_HEADERS: list[tuple[bytes, bytes]] = [
+    (b"content-type", EVENTS.encode()),
+    (b"cache-control", b"no-store"),
+    # "servers SHOULD include the X-Accel-Buffering: no header" (2026-07-28, basic/transports/streamable-http)
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class Reply:
+    """The response to one request.
+
+    Args:
+        send: ASGI's.
+        headers: What every response of this request has.
+        silence: Seconds without a word until a stream begins.
+        opening: Says what stands at the beginning of a stream that begins because of silence.
+    """
+
+    def __init__(
+        self,
+        send: Send,
+        headers: Pairs = (),
+        silence: float = SILENCE,
+        opening: Callable[[Reply], None] | None = None,
+    ) -> None:
+        self._send = send
+        self._headers = [*headers]
+        self._silence = silence
+        self._opening = opening
+        self._events: deque[bytes] = deque()
+        self._answer: tuple[bytes, int] | None = None
+        self._over = False
+        self._wake: asyncio.Future[None] | None = None
+        self.streaming = False
+        """Whether it has become a stream."""
+        self.waiting = 0
+        """Bytes that the client has not taken yet."""
+
+    # ------------------------------------------------------------------ what is to be said
+
+    def post(self, event: bytes) -> None:
+        """Send an event; from now on it is a stream."""
+        if not self._over:
+            self._events.append(event)
+            self.waiting += len(event)
+            self._stir()
+
+    def finish(self, answer: bytes, status: int = 200, event: bytes | None = None) -> None:
+        """Send the answer, the last thing that is sent.
+
+        Args:
+            answer: The body where nothing was sent yet.
+            status: Its status.
+            event: The event that it is in a stream; by default one without an id.
+        """
+        if self._over:
+            return
+        if self.streaming or self._events:
+            self.post(sse.event(answer) if event is None else event)
+        else:
+            self._answer = answer, status
+        self.end()
+
+    def end(self) -> None:
+        """Send what is waiting, and then no more."""
+        self._over = True
+        self._stir()
+
+    def crowded(self, mebibytes: int = 1) -> bool:
+        """Whether so much waits to be taken; see `modelwire.rpc.connection.Connection.crowded`."""
+        return self.waiting > mebibytes << 20
+
+    def _stir(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    # ------------------------------------------------------------------ sending
+
+    async def run(self, receive: Receive) -> bool:
+        """Send all of it, and return whether the client stayed to the end.
+
+        Args:
+            receive: ASGI's; it tells when the client goes.
+        """
+        if self._answer is not None and not self._events:
+            return await _taken(self._whole(*self._answer))
+        sending = asyncio.ensure_future(_taken(self._run()))
+        leaving = asyncio.ensure_future(gone(receive))
+        try:
+            await asyncio.wait([sending, leaving], return_when=asyncio.FIRST_COMPLETED)
+            return sending.done() and sending.result()
+        finally:
+            self._over = True
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.wait([sending, leaving])
+
+    async def _run(self) -> None:
+        while True:
+            if self._answer is not None:
+                await self._whole(*self._answer)
+                return
+            if self._events or self.streaming:
+                await self._flush()
+            if self._over and not self._events:
+                await self._end_stream()
+                return
+            if not self._events and not await self._woken():
+                if self._opening is not None and not self.streaming:
+                    self._opening(self)
+                if not self._events:
+                    await self._start()
+                    await self._body(sse.COMMENT)
+
+    async def _woken(self) -> bool:
+        if self._events or self._over:
+            return True
+        self._wake = asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.wait_for(self._wake, SILENCE if self.streaming else self._silence)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _flush(self) -> None:
+        await self._start()
+        while self._events:
+            chunk = b"".join(self._events)
+            self._events.clear()
+            await self._body(chunk)
+            self.waiting -= len(chunk)
+
+    async def _start(self) -> None:
+        if not self.streaming:
+            self.streaming = True
+            await self._send(
+                {"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *self._headers]}
+            )
+
+    async def _end_stream(self) -> None:
+        await self._start()
+        await self._body(b"", more=False)
+
+    async def _body(self, data: bytes, *, more: bool = True) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+    async def _whole(self, body: bytes, status: int) -> None:
+        await _respond(self._send, status, body, self._headers, JSON)
+
+
+async def _taken(sending: Awaitable[None]) -> bool:
+    """Send; ASGI says of a client that has gone with an OSError, or with nothing at all."""
+    try:
+        await sending
+    except OSError:
+        return False
+    return True
+
+
+async def respond(send: Send, status: int, body: bytes = b"", headers: Pairs = (), kind: str = JSON) -> None:
+    """Send a whole response, if the client is still there.
+
+    Args:
+        send: ASGI's.
+        status: The status.
+        body: The body; without one there is no content type.
+        headers: More headers.
+        kind: The body's media type.
+    """
+    await _taken(_respond(send, status, body, headers, kind))
+
+
+async def _respond(send: Send, status: int, body: bytes, headers: Pairs, kind: str) -> None:
+    given = [(b"content-length", b"%d" % len(body)), *headers]
+    if body:
+        given.insert(0, (b"content-type", kind.encode()))
+    await send({"type": "http.response.start", "status": status, "headers": given})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def gone(receive: Receive) -> None:
+    """Return once the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

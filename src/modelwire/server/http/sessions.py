@@ -1,0 +1,285 @@
+"""Sessions of 2025-03-26 to 2025-11-25: one client's conversation over many HTTP requests.
+
+A session has streams: one for each POST that brought requests, and one that GET opens for what belongs to none of
+them. "The server MUST send each of its JSON-RPC messages on only one of the connected streams." A client that goes
+cancels nothing; it comes back with ``Last-Event-ID``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import TYPE_CHECKING
+
+from modelwire.errors import ConnectionLost
+from modelwire.log import log as _log
+from modelwire.rpc.call import Call
+from modelwire.rpc.connection import BatchCall, Connection
+from modelwire.rpc.observer import tell
+from modelwire.rules import sse
+from modelwire.rules.event_log import EventLog, event_id
+from modelwire.rules.session import Session
+from modelwire.server.http.reply import Reply
+from modelwire.server.lifespan import Running
+
+if TYPE_CHECKING:
+    from modelwire.server.server import Server
+
+CLEAN_UP = 1.0
+"""Seconds that handlers have to clean up when a session ends."""
+_OWN = 0
+"""The number of the stream that GET opens."""
+_MOST_ENDED = 32
+"""How many streams that have ended are kept for clients that come back."""
+
+
+class Stream:
+    """One stream of a session: what was said on it, and who hears it now.
+
+    Args:
+        number: Its number in the session.
+        primed: Whether it begins with an event without data, so that a client can come back before anything is said.
+        kept: Whether a client can come back to it at all.
+    """
+
+    def __init__(self, number: int, *, primed: bool, kept: bool = True) -> None:
+        self.number = number
+        self.log = EventLog(number)
+        self.reply: Reply | None = None
+        self.ended = False
+        self.primed = primed
+        self._kept = kept
+        self.begun = False
+        self.heard = 0
+        """The last place that was given to a response."""
+
+    def attach(self, reply: Reply) -> None:
+        """Have a response hear what is said from now on; who heard it before hears no more."""
+        if self.reply is not None:
+            self.reply.end()
+        self.reply = reply
+
+    def detach(self, reply: Reply) -> None:
+        """Note that a response has ended."""
+        if self.reply is reply:
+            self.reply = None
+
+    def prime(self, reply: Reply) -> None:
+        """Begin it, with an id to come back with."""
+        # "The server SHOULD immediately send an SSE event consisting of an event ID and an empty data field"
+        self.begun = True
+        if self.primed:
+            reply.post(sse.event(b"", id=event_id(self.number, 0)))
+
+    def post(self, frame: bytes) -> None:
+        """Say something."""
+        id_ = self.log.add(frame) if self._kept else None
+        if self.reply is not None:
+            if not self.begun:
+                self.prime(self.reply)
+            self.reply.post(sse.event(frame, id=id_))
+            self.heard = self.log.last
+
+    def finish(self, frame: bytes) -> None:
+        """Say the last thing: the answer."""
+        self.ended = True
+        if self.reply is None or self.reply.streaming or self.begun:
+            self.post(frame)
+            if self.reply is not None:
+                self.reply.end()
+        else:
+            self.reply.finish(frame)
+
+    def close(self, retry: int) -> None:
+        """Let the client go, to come back in as many milliseconds; what is said meanwhile is kept."""
+        if self.reply is not None:
+            if not self.begun:
+                self.prime(self.reply)
+            # "the server SHOULD send an SSE event with a standard retry field before closing the connection"
+            self.reply.post(sse.retry(retry))
+            self.reply.end()
+            self.reply = None
+
+
+class HttpSession:
+    """One session.
+
+    Args:
+        server: The server.
+        running: Its lifespan.
+        principal: Whose it is; nobody else may use it.
+        kept: Whether the client can come back to it; otherwise it is for one POST.
+    """
+
+    def __init__(self, server: Server, running: Running, principal: str | None, *, kept: bool = True) -> None:
+        self.id = secrets.token_urlsafe(24)
+        self.principal = principal
+        self.kept = kept
+        self._server = server
+        self.connection = Connection(server.dispatcher, self._said, session=Session(principal))
+        self.connection.observers = server.observers
+        server.features.attach(self.connection, server.announce_lists, running)
+        self.connection.crowded = self._crowded
+        self.own = Stream(_OWN, primed=False, kept=kept)
+        self.streams: dict[int, Stream] = {}
+        self._numbers = _OWN
+        self.last_used = self.connection.loop.time()
+        self.busy = 0
+        """How many HTTP requests it is answering."""
+
+    def _crowded(self, mebibytes: int = 1) -> bool:
+        replies = [stream.reply for stream in (self.own, *self.streams.values()) if stream.reply is not None]
+        return any(reply.crowded(mebibytes) for reply in replies)
+
+    def _said(self, frame: bytes) -> None:
+        self._told(frame)
+        self.own.post(frame)
+
+    def _told(self, frame: bytes) -> None:
+        if self._server.observers:
+            tell(self._server.observers, lambda observer: observer.frame("out", frame))
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody uses it at this moment."""
+        return not self.busy and not self.connection.calls
+
+    def open_stream(self) -> Stream:
+        """Return a new stream, for a POST."""
+        self._numbers += 1
+        revision = self.connection.session.revision
+        primed = self.kept and revision is not None and revision.covers("2025-11-25", None)
+        stream = Stream(self._numbers, primed=primed, kept=self.kept)
+        self.streams[self._numbers] = stream
+        ended = [number for number, other in self.streams.items() if other.ended]
+        for number in ended[:-_MOST_ENDED]:
+            del self.streams[number]
+        return stream
+
+    def stream(self, number: int) -> Stream | None:
+        """Return a stream by its number."""
+        return self.own if number == _OWN else self.streams.get(number)
+
+    def start(self, found: Call | BatchCall, stream: Stream, http: object) -> None:
+        """Begin to answer what a POST brought; the answer ends its stream."""
+        calls = [found] if isinstance(found, Call) else found.calls
+        left = len(calls)
+
+        def send(frame: bytes) -> None:
+            self._told(frame)
+            stream.post(frame)
+
+        def closed() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                self._end_of(found, stream, answers)
+
+        answers: list[bytes] = []
+        for call in calls:
+            if isinstance(found, Call):
+                call.deliver = answers.append
+            call.send = send
+            call.http = http
+            call.let_go = stream.close if stream.primed else None
+            call.closed().add_done_callback(lambda _: closed())
+            call.task = asyncio.ensure_future(self._server.dispatcher.answer(call))
+
+    def _end_of(self, found: Call | BatchCall, stream: Stream, answers: list[bytes]) -> None:
+        frame = found.frame if isinstance(found, BatchCall) else (answers[0] if answers else None)
+        if frame is not None:
+            self._told(frame)
+            stream.finish(frame)
+            return
+        # "a request cancelled before its first byte ends as an empty stream"
+        stream.ended = True
+        if stream.reply is not None:
+            stream.reply.end()
+
+    async def end(self, why: str) -> None:
+        """End it: open requests are cancelled, open streams closed."""
+        self._server.features.detach(self.connection)
+        self.connection.end(ConnectionLost(why))
+        for stream in (self.own, *self.streams.values()):
+            if stream.reply is not None:
+                stream.reply.end()
+        await self.connection.settle_cancelled(CLEAN_UP)
+
+
+class Sessions:
+    """The sessions of an application.
+
+    Args:
+        most: How many there may be.
+        idle: Seconds that one is kept when nobody uses it.
+    """
+
+    def __init__(self, most: int, idle: float) -> None:
+        self._most = most
+        self._idle = idle
+        self._found: dict[str, HttpSession] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+        self.passing: set[HttpSession] = set()
+        """Those that are for one POST, while it is answered."""
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def find(self, id_: str, principal: str | None) -> HttpSession | None:
+        """Return a session, if it is there and theirs."""
+        session = self._found.get(id_)
+        if session is None or session.principal != principal:
+            return None
+        session.last_used = session.connection.loop.time()
+        return session
+
+    def add(self, session: HttpSession) -> bool:
+        """Keep a session; False where there are as many as may be."""
+        if len(self._found) >= self._most:
+            return False
+        self._found[session.id] = session
+        self._arm(session.connection.loop)
+        return True
+
+    def drop(self, session: HttpSession, why: str) -> None:
+        """End a session."""
+        if self._found.pop(session.id, None) is not None:
+            task = asyncio.ensure_future(session.end(why))
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is None and self._found:
+            self._timer = loop.call_later(max(1.0, self._idle / 10), self._sweep, loop)
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        now = loop.time()
+        for session in list(self._found.values()):
+            if session.idle and now - session.last_used >= self._idle:
+                _log.debug("session ended: nobody has used it for %g s", self._idle)
+                self.drop(session, "the session was idle for too long")
+        self._arm(loop)
+
+    def hang_up(self) -> None:
+        """End the streams of GET: nothing more comes on them."""
+        for session in self._found.values():
+            if session.own.reply is not None:
+                session.own.reply.end()
+
+    def calls(self) -> list[Call]:
+        """Return every request that is not answered yet."""
+        sessions = (*self._found.values(), *self.passing)
+        return [call for session in sessions for call in session.connection.calls.values()]
+
+    async def close(self, why: str) -> None:
+        """End every session."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for session in list(self._found.values()):
+            self.drop(session, why)
+        if self.passing:
+            await asyncio.gather(*(session.end(why) for session in self.passing))
+        if self._ending:
+            await asyncio.wait(self._ending)

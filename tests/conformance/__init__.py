@@ -1,0 +1,1 @@
+"""The official conformance suite, set on modelwire, and judged more strictly than it judges itself."""
