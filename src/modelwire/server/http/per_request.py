@@ -59,8 +59,14 @@ def body_version(message: Any) -> str | None:
     if params is UNSET:
         return None
     try:
-        meta = _decode_named(params).meta
-        found = UNSET if meta is UNSET else _decode_meta(meta).version
+        return _version(_decode_named(params))
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def _version(params: _Named) -> str | None:
+    try:
+        found = UNSET if params.meta is UNSET else _decode_meta(params.meta).version
     except (msgspec.MsgspecError, RecursionError):
         return None
     return None if found is UNSET else found
@@ -119,7 +125,7 @@ def _mismatch(incoming: Incoming, message: Request) -> str | None:
     except (msgspec.MsgspecError, RecursionError):
         return None  # what is wrong with the parameters is told as that
     name = name if isinstance(name, str) else None
-    return mismatch(incoming.headers, body_version(message), message.method, name, {})
+    return mismatch(incoming.headers, _version(params), message.method, name, {})
 
 
 def _argument_mismatch(server: Server, incoming: Incoming, call: Call) -> str | None:
