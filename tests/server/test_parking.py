@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import subprocess
+import sys
 import tracemalloc
 from typing import Any
 
@@ -62,6 +64,54 @@ async def test_thousands_of_calls_that_nobody_answers_leave_nothing_when_their_t
     # The first wave grew tables that stay as large as they are; the second one adds nothing to them.
     assert left[1] - left[0] < held / 100
     await session.aclose()
+
+
+WAVES = """
+import asyncio, gc, json, sys
+from modelwire import Context, Parking, Server
+
+server = Server("s", parking=Parking(calls=10_000, bytes=1 << 30, seconds=60), state_keys=json.loads(sys.argv[1]))
+
+@server.tool
+async def ask(number: int, ctx: Context) -> str:
+    await ctx.elicit(f"Go on with {number}?")
+    return "done"
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1])
+
+async def main():
+    loop = asyncio.get_running_loop()
+    real, ahead = loop.time, 0.0
+    loop.time = lambda: real() + ahead
+    session = server.session()
+    prefix = "io.modelcontextprotocol/"
+    meta = {prefix + "protocolVersion": "2026-07-28", prefix + "clientCapabilities": {"elicitation": {}}}
+    for _ in range(3):
+        for number in range(10_000):
+            params = {"name": "ask", "arguments": {"number": number}, "_meta": meta}
+            message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+            assert b"input_required" in await session.handle(json.dumps(message).encode())
+        print(resident())
+        ahead += 61
+        for _ in range(20):
+            await asyncio.sleep(0)
+        gc.collect()
+        assert len(asyncio.all_tasks()) == 1
+    await session.aclose()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc says what a process holds")
+@pytest.mark.parametrize("keys", [None, ["k" * 32]], ids=["parked", "sealed"])
+def test_a_second_wave_of_ten_thousand_takes_no_more_memory_than_the_first(keys: Any) -> None:
+    ran = subprocess.run([sys.executable, "-c", WAVES, json.dumps(keys)], capture_output=True, text=True, timeout=50)
+    assert ran.returncode == 0, ran.stderr
+    first, *later = map(int, ran.stdout.split())
+    assert max(later) < first * 1.02
 
 
 @pytest.mark.parametrize("limits", [{"calls": -1}, {"bytes": "many"}, {"seconds": None}, {"calls": True}])
