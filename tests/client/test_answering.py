@@ -103,7 +103,7 @@ async def test_what_does_not_fit_is_never_sent_and_told_in_the_log(
     async with talking(on_elicit=lambda question: answer) as (client, fake):
         got = await fake.ask(1, "elicitation/create", FORM)
         assert got["error"]["code"] == -32603
-        assert "does not answer 'How many?' as the form wants it" in caplog.text
+        assert "did not answer elicitation/create 'How many?': the answer is not as the form wants it" in caplog.text
         await alive(client, fake)
 
 

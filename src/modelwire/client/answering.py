@@ -7,6 +7,7 @@ How a question comes and how its answer goes is not its business: handshake revi
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeAlias, cast
@@ -15,17 +16,16 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from modelwire.client.declared import declared, declares, in_revision
+from modelwire.client.failures import USER_REJECTED, Failure, Failures, WrongAnswer
 from modelwire.client.forms import BadForm, Form, Misfit
-from modelwire.client.handlers import Handler
-from modelwire.client.handlers import routes as raw_routes
 from modelwire.client.pages import web_page
 from modelwire.client.questions import FormQuestion, Reply, SampleQuestion, UrlQuestion
 from modelwire.client.roots import Roots, listed, root_list
 from modelwire.client.sampling import message_of
-from modelwire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ConfigError, RpcError, Unanswered
+from modelwire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ConfigError, RpcError
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
-from modelwire.protocol.methods import METHODS
+from modelwire.protocol.methods import METHODS, Method
 from modelwire.protocol.revisions import Revision
 from modelwire.rpc.call import Call
 from modelwire.rpc.dispatcher import Route
@@ -34,12 +34,12 @@ from modelwire.rules.conversation import conversation_fault
 OnElicit: TypeAlias = Callable[[FormQuestion], Any]
 OnElicitUrl: TypeAlias = Callable[[UrlQuestion], Any]
 OnSample: TypeAlias = Callable[[SampleQuestion], Any]
+Handler: TypeAlias = Callable[[dict[str, Any]], Any]
+"""Answers one of the server's requests; may be async."""
 Answer: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
 """Has a question answered that may be asked; returns the answer."""
 
 ELICIT, SAMPLE, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
-USER_REJECTED = -1
-"""The code for a message that the user does not want to be written (client/sampling, Error Handling)."""
 
 
 class Answering:
@@ -92,6 +92,8 @@ class Answering:
         """What the client can do, on revisions that have it."""
         self.target = ""
         """What the client is connected to, for people."""
+        self.failures = Failures()
+        """What could not be answered, where questions are requests."""
 
     # ------------------------------------------------------------------ what may be asked
 
@@ -162,9 +164,7 @@ class Answering:
         try:
             content = question.form.content({} if action == "accept" else answer)
         except Misfit as misfit:
-            raise Unanswered(
-                f"{words(self.on_elicit)} does not answer {question.message!r} as the form wants it: {misfit}"
-            ) from None
+            raise WrongAnswer(f"the answer is not as the form wants it: {misfit}") from None
         return t.ElicitResult("accept", content)
 
     async def consent(self, question: UrlQuestion) -> Reply:
@@ -174,9 +174,7 @@ class Answering:
             return Reply(answer.action)
         action = _action(answer)
         if action is None:
-            raise Unanswered(
-                f"{words(self.on_elicit_url)} returned {answer!r}; True is consent, False and None are not; see Reply"
-            )
+            raise WrongAnswer(f"it returned {answer!r}; True is consent, False and None are not; see Reply")
         return answer if isinstance(answer, Reply) else Reply(action)
 
     async def _visit(self, question: UrlQuestion) -> t.ElicitResult:
@@ -202,7 +200,7 @@ class Answering:
         try:
             return message_of(answer)
         except TypeError as error:
-            raise Unanswered(f"{words(self.on_sample)} returned no message: {error}") from None
+            raise WrongAnswer(f"it returned no message: {error}") from None
 
     def _roots(self, params: Any, raw: Raw, server: str, key: str | None) -> Answer:
         assert self.roots is not None
@@ -231,18 +229,37 @@ class Answering:
 
     def routes(self) -> dict[str, Route]:
         """Return the routes for what servers of handshake revisions send as requests."""
-        typed = {method: Route(METHODS[method], self._answering(method), None) for method in self._typed}
-        return raw_routes(self.handlers) | typed
+        routes = {"ping": Route(METHODS["ping"], lambda call: {}, t.RequestParams, immediate=True)}
+        for method in (*self.handlers, *self._typed):
+            row = METHODS.get(method) or Method(method, t.RequestParams, t.Result, "server")
+            routes[method] = Route(row, self._answer, None)
+        return routes
 
-    def _answering(self, method: str) -> Callable[[Call], Coroutine[Any, Any, Any]]:
-        async def answer(call: Call) -> Any:
-            raw = Raw(b"{}") if call.params is UNSET else call.params
-            ask = self.asked(method, raw, call.peer.revision, call.peer.info, None)
-            # A person may have to think about it; the server waits, so nothing that we wait for can be late.
-            with call.connection.deadlines_stopped():
-                return await ask()
+    async def _answer(self, call: Call) -> bytes:
+        method = call.method.name
+        raw = Raw(b"{}") if call.params is UNSET else call.params
+        ask = self.asked(method, raw, call.peer.revision, call.peer.info, None)
+        # A person may have to think about it; the server waits, so nothing that we wait for can be late.
+        with call.connection.deadlines_stopped():
+            try:
+                return wire.encode_result(await ask(), call.method, call.peer.revision, None)
+            except RpcError:
+                raise  # the function's own word to the server
+            except Exception as error:
+                raise self.failures.note(self.failure(method, _read(method, raw), error)) from error
 
-        return answer
+    def failure(self, method: str, params: Any, error: Exception) -> Failure:
+        """Return what is to be said of a question that was not answered."""
+        message = getattr(params, "message", None)
+        return Failure(self.who_answers(method, params), method, message if isinstance(message, str) else None, error)
+
+
+def _read(method: str, raw: Raw) -> Any:
+    """Return a question's params, typed, where they can be; for messages."""
+    row = METHODS.get(method)
+    with contextlib.suppress(wire.WireError):
+        return None if row is None else wire.decode(raw, row.params, "params")
+    return None
 
 
 async def _called(function: Any, given: Any) -> Any:

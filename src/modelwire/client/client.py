@@ -12,11 +12,10 @@ from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from modelwire.client.answering import Answering, OnElicit, OnElicitUrl, OnSample
+from modelwire.client.answering import Answering, Handler, OnElicit, OnElicitUrl, OnSample
 from modelwire.client.connect import PROBE_WAIT, Opener
 from modelwire.client.contacts import Contacts
 from modelwire.client.conversation import Conversation
-from modelwire.client.handlers import Handler
 from modelwire.client.hearing import Hearing, OnLog, OnNotification, OnReconnect
 from modelwire.client.requests import DEFAULT, Requests
 from modelwire.client.restoring import restore
@@ -165,7 +164,7 @@ class Client(Requests):
         self._contacts = Contacts(
             aim,
             opener,
-            Dispatcher(answering.routes(), self._hearing.hear, stray_error=opener.stray_error),
+            Dispatcher(answering.routes(), self._hearing.hear, stray_error=opener.stray_error, side="client"),
             self._hearing,
             observers,
             reconnect=reconnect,
