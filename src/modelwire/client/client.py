@@ -37,7 +37,8 @@ from modelwire.version import __version__
 class Client(Requests):
     """A client of one server.
 
-    Use it as ``async with Client(target) as client:``, or `connect` and `close` it yourself.
+    Use it as ``async with Client(target) as client:``, or `connect` and `close` it yourself. One that is open cannot be
+    entered again: its end would be the end for everybody who uses it.
 
     Args:
         target: A command as a list, the path of a ``.py`` file, ``tcp://host:port``, ``unix:///path``, a `Server` in
@@ -210,7 +211,12 @@ class Client(Requests):
         finally:  # not before: a function that is asked may be the one who closes
             self._rounds.close()
 
+    def check_entry(self) -> None:
+        """Raise `ConfigError` where a ``with`` block would close at its end what others use; every block begins so."""
+        self._contacts.check_entry()
+
     async def __aenter__(self) -> Self:
+        self.check_entry()
         return await self.connect()
 
     async def __aexit__(
