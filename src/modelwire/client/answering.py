@@ -30,6 +30,7 @@ from modelwire.protocol.revisions import Revision
 from modelwire.rpc.call import Call
 from modelwire.rpc.dispatcher import Route
 from modelwire.rules.conversation import conversation_fault
+from modelwire.rules.settings import function, table
 
 OnElicit: TypeAlias = Callable[[FormQuestion], Any]
 OnElicitUrl: TypeAlias = Callable[[UrlQuestion], Any]
@@ -67,11 +68,12 @@ class Answering:
         handlers: Mapping[str, Handler] | None = None,
         capabilities: t.ClientCapabilities | None = None,
     ) -> None:
-        self.on_elicit = _function(on_elicit, "on_elicit")
-        self.on_elicit_url = _function(on_elicit_url, "on_elicit_url")
-        self.on_sample = _function(on_sample, "on_sample")
+        self.on_elicit = function(on_elicit, "on_elicit", "the question")
+        self.on_elicit_url = function(on_elicit_url, "on_elicit_url", "the question")
+        self.on_sample = function(on_sample, "on_sample", "the question")
         self.roots = roots if roots is None or callable(roots) else _kept(roots)
-        self.handlers = dict(handlers or {})
+        self.handlers = dict(table(handlers, "handlers", _HANDLERS, lambda key, one: callable(one)) or {})
+        _check_capabilities(capabilities)
         self._typed: dict[str, tuple[str, Callable[..., Answer]]] = {}
         if on_elicit is not None or on_elicit_url is not None:
             self._typed[ELICIT] = "on_elicit= and on_elicit_url=", self._elicitation
@@ -279,10 +281,12 @@ def _action(answer: Any) -> Any:
 _PLAIN: dict[Any, str] = {True: "accept", False: "decline", None: "cancel"}
 
 
-def _function(given: Any, setting: str) -> Any:
-    if given is not None and not callable(given):
-        raise ConfigError(f"{setting}= is a function that is called with the question, not {given!r}")
-    return given
+_HANDLERS = "a dict of functions by method, such as {'sampling/createMessage': answer}"
+
+
+def _check_capabilities(given: Any) -> None:
+    if given is not None and not isinstance(given, t.ClientCapabilities):
+        raise ConfigError(f"capabilities= is a types.ClientCapabilities, not {given!r}")
 
 
 def _kept(roots: Any) -> Any:

@@ -27,8 +27,9 @@ from modelwire.errors import ConfigError, ConnectionLost
 from modelwire.protocol import types as t
 from modelwire.protocol.revisions import REVISIONS, Revision, by_name
 from modelwire.rpc.dispatcher import Dispatcher
-from modelwire.rpc.observer import Observer
+from modelwire.rpc.observer import Observer, checked
 from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
+from modelwire.rules.settings import named, text, whole
 from modelwire.transports.process import ProcessStream
 from modelwire.transports.stderr import StderrTarget
 from modelwire.version import __version__
@@ -147,7 +148,7 @@ class Client(Requests):
         self._stale = set()
         self._log_level = None
         opener = Opener(
-            t.Implementation(name, version, title=title),
+            t.Implementation(named(name, "name"), named(version, "version"), title=text(title, "title")),
             answering.capabilities,
             pinned=_pinned(revision),
             probe_wait=probe_wait,
@@ -158,7 +159,7 @@ class Client(Requests):
             pass_env=pass_env,
             cwd=cwd,
             stderr=stderr,
-            max_message=max_message,
+            max_message=whole(max_message, "max_message"),
             heartbeat=seconds(heartbeat, "heartbeat"),
         )
         answering.target = aim.name
@@ -167,7 +168,7 @@ class Client(Requests):
             opener,
             Dispatcher(answering.routes(), self._hearing.hear, stray_error=opener.stray_error, side="client"),
             self._hearing,
-            observers,
+            checked(observers),
             reconnect=reconnect,
             connect_timeout=self._connect_timeout,
         )
@@ -273,7 +274,7 @@ class Client(Requests):
 def _pinned(revision: str | None) -> Revision | None:
     if revision is None:
         return None
-    found = by_name(revision)
+    found = by_name(named(revision, "revision"))
     if found is None:
         raise ConfigError(f"unknown revision {revision!r}; known are {', '.join(r.name for r in REVISIONS)}")
     return found

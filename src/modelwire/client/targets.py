@@ -20,6 +20,8 @@ from modelwire.errors import ConfigError, ConnectionFailed, ModelwireError
 from modelwire.log import log as _log
 from modelwire.rpc.message_stream import MessageStream
 from modelwire.rpc.observer import Observer
+from modelwire.rules.settings import several, table
+from modelwire.transports.launch import check_variable
 from modelwire.transports.memory import memory_pair
 from modelwire.transports.process import spawn
 from modelwire.transports.socket_address import is_socket_url, parse_address
@@ -62,6 +64,10 @@ class Target:
         max_message: int,
         heartbeat: float | None = None,
     ) -> None:
+        pass_env = several(pass_env, "pass_env", str, "a list of names of variables, such as ['API_KEY']")
+        given: Mapping[Any, Any] = table(env, "env", "a dict of variables, such as {'API_KEY': '...'}") or {}
+        for variable, value in given.items():
+            check_variable(variable, value)
         entry = configs.find(target)
         self._where = None if entry is None else entry.where
         if entry is not None:
@@ -70,8 +76,8 @@ class Target:
         self._target = target
         self._env = env
         self._pass_env = pass_env
-        self._cwd = None if cwd is None else os.fspath(cwd)
-        self._stderr = stderr
+        self._cwd = _folder(cwd)
+        self._stderr = _stderr(stderr)
         self._max_message = max_message
         self._opened = False
         self._serving: asyncio.Task[None] | None = None
@@ -182,6 +188,21 @@ class Target:
             self._serving = None
             if self._failure is not None:
                 _log.error("%s failed", self, exc_info=self._failure)
+
+
+def _folder(given: Any) -> str | None:
+    if given is not None and not isinstance(given, str | os.PathLike):
+        raise ConfigError(f"cwd= is the path of a folder, not {given!r}")
+    return None if given is None else os.fsdecode(cast("str | os.PathLike[str]", given))
+
+
+def _stderr(given: Any) -> StderrTarget | None:
+    if given is not None and not callable(given) and not callable(getattr(given, "write", None)):
+        raise ConfigError(
+            "stderr= is a file object, such as sys.stderr or open('server.log', 'a'), or a function that takes a line; "
+            f"not {given!r}"
+        )
+    return given
 
 
 async def _opened_by(function: Callable[[], Any]) -> MessageStream:
