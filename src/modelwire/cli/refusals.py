@@ -94,6 +94,6 @@ def tool_failure(name: str, text: str) -> Failure:
     opening = text[: len(name) + 20].lower()
     says_who = any(opening.startswith(start) for start in (f"the tool {name!r} ".lower(), f"the arguments of {name} "))
     message = text[:1].lower() + text[1:] if says_who else f"the tool {name!r} failed: {text}"
-    if opening.startswith(f"the arguments of {name} are wrong".lower()):  # as servers of this library say it
+    if text.startswith(f"The arguments of {name} are wrong"):  # as servers of this library say it
         return Failure(USAGE, "refused-arguments", message)
     return Failure(FAILED, "tool-error", message)

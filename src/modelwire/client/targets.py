@@ -139,6 +139,7 @@ class Target:
                 max_message=self._max_message,
                 observers=observers,
                 forward_stderr=self._stderr,
+                name=self.name,
             )
         if self._address is not None:
             from modelwire.transports.socket_connect import connect_socket
