@@ -223,7 +223,7 @@ class Answering:
         The server's own name for itself may be anything, so what is connected to stands beside it.
         """
         said = None if who is None else who.title or who.name
-        if not said or not self.target or said in self.target:
+        if not said or not self.target or self.target in (said, f"the server {said!r}"):
             return self.target or said or "the server"
         return f"{said} ({self.target})"
 
