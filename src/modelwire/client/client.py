@@ -42,7 +42,8 @@ class Client(Requests):
     entered again: its end would be the end for everybody who uses it.
 
     Args:
-        target: A command as a list, the path of a ``.py`` file, ``tcp://host:port``, ``unix:///path``, a `Server` in
+        target: A command as a list, the path of a ``.py`` file, which is started, ``"server.py:server"`` for a `Server`
+            in one, ``tcp://host:port``, ``unix:///path``, a `Server` in
             this process, a `MessageStream`, or a function (it may be async) that opens one. Or a server of a
             configuration file, as ``"mcp.json#weather"`` (see `Group`) or as the entry itself.
         revision: The only revision to speak, such as ``"2025-06-18"``; by default the client finds out.

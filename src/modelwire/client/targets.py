@@ -1,7 +1,8 @@
 """What a client is pointed at, and how a stream to it is opened.
 
-A target is a command (a list), a Python file, the address of a socket, a `Server` in this process, a message stream, a
-function that opens one, or a server of a configuration file (see `modelwire.client.configs`). Nothing is sent here.
+A target is a command (a list), a Python file or an object of one, the address of a socket, a `Server` in this process, a
+message stream, a function that opens one, or a server of a configuration file (see `modelwire.client.configs`). Nothing
+is sent here.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ SERVER_SECONDS = 10.0
 
 FAILING_SECONDS = 1.0
 """How long a server in this process that has closed the connection may take to say why."""
+
+SERVED = ["-P", "-m", "modelwire", "run"]
+"""What serves an object of a Python file. With -P no file beside us stands in for a module of the standard library."""
 
 _LATER = ("http://", "https://", "ws://", "wss://")
 
@@ -106,6 +110,8 @@ class Target:
         """What to call it in the log: of a command only what it runs, since arguments may be secrets."""
         if self.command is None:
             return str(self)
+        if self.command[1:-1] == SERVED:
+            return " ".join(os.path.basename(word) for word in (self.command[0], self.command[-1]))
         shown = [self.command[0], *(word for word in self.command[1:2] if not word.startswith("-"))]
         return " ".join(os.path.basename(word) or word for word in shown)
 
@@ -259,6 +265,14 @@ def _command(target: Any) -> list[str] | None:
     )
 
 
+def split_object(target: str) -> tuple[str, str | None]:
+    """Split ``FILE:OBJECT``; a file of exactly that name comes first."""
+    path, colon, name = target.rpartition(":")
+    if not colon or os.path.exists(target) or not all(part.isidentifier() for part in name.split(".")):
+        return target, None
+    return path, name
+
+
 def _from_string(target: str) -> list[str]:
     if target.startswith(_LATER):
         raise ConfigError(f"{target!r}: this version speaks no HTTP and no WebSocket; give a command as a list")
@@ -268,6 +282,9 @@ def _from_string(target: str) -> list[str]:
         raise ConfigError(f"{target!r} is a folder; name the .py file in it, or give a command as a list")
     if not os.path.exists(path) and len(target.split()) > 1:
         raise ConfigError(f"{target!r} is no file; give a command as a list: {shlex.split(target)!r}")
+    file, name = split_object(target)
+    if name is not None and file.endswith(".py") and os.path.exists(file):
+        return [sys.executable, *SERVED, f"{os.path.abspath(file)}:{name}"]
     if not target.endswith(".py"):
         runner = _RUNNERS.get(os.path.splitext(target)[1], "program")
         raise ConfigError(f"{target!r} is no .py file; give a command as a list, such as {[runner, target]!r}")
