@@ -72,7 +72,8 @@ class Client(Requests):
         on_elicit_url: Asks the user whether a page may be opened: called with a `UrlQuestion`, returns True for
             consent, False or None as above, or `Reply.DONE`.
         on_sample: Has a model write a message: called with a `SampleQuestion`, returns a text, content blocks or a
-            `types.CreateMessageResult`; None or False if the user does not want it.
+            `types.CreateMessageResult`; None or False if the user does not want it, for which 2026-07-28 has no answer:
+            there the request fails with `Unanswered`.
         roots: Where the server may work: paths, ``file://`` URIs or `types.Root`, or a function that returns them; tell
             of changes with `roots_changed`. What is given of these four is declared. Each may be async, as may
             ``handlers``; a plain function that takes its time holds up everything else. `modelwire.answers` has some

@@ -1,8 +1,8 @@
 """What a client is pointed at, and how a stream to it is opened.
 
-A target is a command (a list), a Python file or an object of one, the address of a socket, a `Server` in this process, a
-message stream, a function that opens one, or a server of a configuration file (see `modelwire.client.configs`). Nothing
-is sent here.
+A target is a command (a list), a Python file or an object of one, the address of a socket, a `Server` in this process,
+a message stream, a function that opens one, or a server of a configuration file (see `modelwire.client.configs`).
+Nothing is sent here.
 """
 
 from __future__ import annotations
