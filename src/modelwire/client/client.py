@@ -214,12 +214,12 @@ class Client(Requests):
         finally:  # not before: a function that is asked may be the one who closes
             self._rounds.close()
 
-    def check_entry(self) -> None:
+    def _check_entry(self) -> None:
         """Raise `ConfigError` where a ``with`` block would close at its end what others use; every block begins so."""
         self._contacts.check_entry()
 
     async def __aenter__(self) -> Self:
-        self.check_entry()
+        self._check_entry()
         return await self.connect()
 
     async def __aexit__(

@@ -109,13 +109,13 @@ class Group:
             await listening.aclose()
         await self._members.close()
 
-    def check_entry(self) -> None:
+    def _check_entry(self) -> None:
         """Raise `ConfigError` where a ``with`` block would close at its end what others use; every block begins so."""
         if self._members.running:
             raise ConfigError(ENTERED.format(what="group"))
 
     async def __aenter__(self) -> Self:
-        self.check_entry()
+        self._check_entry()
         return await self.connect()
 
     async def __aexit__(

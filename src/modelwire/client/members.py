@@ -59,7 +59,7 @@ class Members:
         self, targets: Mapping[str, Any], *, make: MakeClient | None, strict: bool, on_failure: OnFailure | None
     ) -> None:
         self._members = {name: Member(name, target) for name, target in targets.items()}
-        self._make = function(make, "client", "a server's name and entry") or _client
+        self._make: MakeClient = function(make, "client", "a server's name and entry") or _client
         self._strict = strict
         self._on_failure = function(on_failure, "on_failure", "a server's name and the error")
         self._coming: dict[str, Member] = {}
