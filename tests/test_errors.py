@@ -152,3 +152,16 @@ def test_a_tool_error_keeps_its_content() -> None:
     assert ToolError("no").content is None
     given = ("a", "b")
     assert ToolError("no", given).content == ["a", "b"]
+
+
+def test_an_exit_says_what_of_stderr_came_before_the_request() -> None:
+    exited = ServerExited("it exited", exit_code=1, stderr="starting\nready\nno paint\n")
+    assert str(exited) == "it exited\n  stderr: starting\nready\nno paint"
+    assert str(exited.since(15)) == "it exited\n  stderr: (2 lines before the request) ...\nno paint"
+    assert (
+        str(exited.since(9).again("lost"))
+        == "lost: it exited\n  stderr: (1 line before the request) ...\nready\nno paint"
+    )
+    assert str(exited.since(24)).startswith("it exited\n  stderr: (all of it before the request) starting\n")
+    assert exited.since(15).stderr == exited.stderr
+    assert str(ServerExited("it exited", exit_code=1).since(0)) == "it exited"

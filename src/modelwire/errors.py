@@ -282,22 +282,36 @@ class ServerExited(ConnectionLost):
         message: What was going on.
         exit_code: The exit status; negative is the signal's number; None when unknown.
         stderr: The end of what it wrote to stderr.
+        earlier: How many characters of that it wrote before what was going on.
     """
 
-    def __init__(self, message: str, *, exit_code: int | None, stderr: str = "") -> None:
-        tail = _last_lines(stderr)
+    def __init__(self, message: str, *, exit_code: int | None, stderr: str = "", earlier: int = 0) -> None:
+        before = len(stderr[:earlier].strip().splitlines())
+        tail = _last_lines(stderr[earlier:])
+        if before and tail:
+            tail = f"({before} line{'' if before == 1 else 's'} before the request) ...\n{tail}"
+        elif before:
+            tail = f"(all of it before the request) {_last_lines(stderr)}"
         super().__init__(f"{message}\n  stderr: {tail}" if tail else message)
         self.exit_code = exit_code
         self.stderr = stderr
         self._message = message
+        self._earlier = earlier
 
     def hinted(self, hint: str) -> ServerExited:
         """Return the same condition with a word on what may be the cause."""
-        return ServerExited(f"{self._message}; {hint}", exit_code=self.exit_code, stderr=self.stderr)
+        return self._with(f"{self._message}; {hint}", self._earlier)
 
     def again(self, what: str) -> ServerExited:
         """Return the same condition as a new exception, for another request that it hits."""
-        return ServerExited(f"{what}: {self._message}", exit_code=self.exit_code, stderr=self.stderr)
+        return self._with(f"{what}: {self._message}", self._earlier)
+
+    def since(self, earlier: int) -> ServerExited:
+        """Return the same condition for a request before which so many characters of stderr were written."""
+        return self._with(self._message, earlier)
+
+    def _with(self, message: str, earlier: int) -> ServerExited:
+        return ServerExited(message, exit_code=self.exit_code, stderr=self.stderr, earlier=earlier)
 
 
 def _last_lines(stderr: str, most: int = 20) -> str:
@@ -344,7 +358,10 @@ class WrongResult(LocalError):
     """
 
     def __init__(self, tool: str, expected: str, why: str, result: Any) -> None:
-        super().__init__(f"the tool {tool!r} returned no {expected}: {why}; the error's `result` is the whole of it")
+        super().__init__(
+            f"the tool {tool!r} did not return what returns={expected} wants: {why}; the error's `result` is the whole "
+            "of it"
+        )
         self.tool = tool
         self.expected = expected
         self.why = why

@@ -79,3 +79,21 @@ def test_any_other_failure_stays_what_it_is(failure: Failure) -> None:
 )
 def test_a_failed_tool_is_named_once(said: str, told: str) -> None:
     assert tool_failure("get", said).message == told
+
+
+@pytest.mark.parametrize(("form", "text"), [("date", "x"), ("uuid", "x"), ("date-time", "yesterday"), ("ipv4", "1.2")])
+def test_a_format_is_a_fault_where_the_server_names_the_argument(form: str, text: str) -> None:
+    schema = {"type": "object", "properties": {"day": {"type": "string", "format": form}}}
+    found = tool_faults(Tool("get", schema), {"day": text})
+    assert [(fault.name, fault.sure) for fault in found] == [("day", False)]
+    named = blamed(Failure(FAILED, "tool-error", "1 validation error: day is no such thing"), found)
+    assert (named.exit_code, named.message) == (USAGE, "1 validation error: day is no such thing")
+    other = Failure(FAILED, "tool-error", "nothing for you todays")
+    assert blamed(other, found) is other
+
+
+def test_what_servers_of_this_library_refuse_is_wrong_use_whatever_the_type() -> None:
+    refused = tool_failure("get", "The arguments of get are wrong:\n- size: expected a decimal")
+    assert (refused.exit_code, refused.kind) == (USAGE, "refused-arguments")
+    assert refused.message.startswith("the arguments of get are wrong")
+    assert tool_failure("get", "The arguments of other are wrong").exit_code == FAILED

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from modelwire.cli.failures import Failure
-from modelwire.cli.targets import has_main_part, no_python_file, no_such_file, resolve, split_object
+from modelwire.cli.targets import Target, has_main_part, no_python_file, no_such_file, resolve, split_object
 
 SERVED = [sys.executable, "-P", "-m", "modelwire", "run"]
 
@@ -112,3 +112,7 @@ def test_the_nearest_file_is_named_as_the_path_was_given(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "server.py").touch()
     assert no_such_file("servr.py") == f"there is no file 'servr.py' in {str(tmp_path)!r}. Did you mean 'server.py'?"
+
+
+def test_a_server_of_a_configuration_file_is_left_to_its_client() -> None:
+    assert resolve("mcp.json#weather", None) == Target("mcp.json#weather", starts=True)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from modelwire import Client, ConfigError, FormQuestion, Reply, RpcError, SampleQuestion, UrlQuestion, types
+from modelwire.client.answering import Answering
 from tests.fake_server import HANDSHAKE, MODERN, REVISIONS, alive, talking
 
 FORM = {
@@ -103,7 +104,7 @@ async def test_what_does_not_fit_is_never_sent_and_told_in_the_log(
     async with talking(on_elicit=lambda question: answer) as (client, fake):
         got = await fake.ask(1, "elicitation/create", FORM)
         assert got["error"]["code"] == -32603
-        assert "does not answer 'How many?' as the form wants it" in caplog.text
+        assert "did not answer elicitation/create 'How many?': the answer is not as the form wants it" in caplog.text
         await alive(client, fake)
 
 
@@ -336,3 +337,20 @@ async def test_a_function_that_fails_is_an_error_answer_and_costs_nothing_else()
         assert (await fake.ask(1, "elicitation/create", FORM))["error"]["code"] == -32603
         assert (await fake.ask(2, "sampling/createMessage", SAMPLE))["error"] == {"code": 7, "message": "not today"}
         await alive(client, fake)
+
+
+@pytest.mark.parametrize(
+    ("who", "target", "name"),
+    [
+        (types.Implementation("studio", "1"), "python studio.py", "studio (python studio.py)"),
+        (types.Implementation("studio", "1", title="The Studio"), "python studio.py", "The Studio (python studio.py)"),
+        (types.Implementation("studio", "1"), "the server 'studio'", "the server 'studio'"),
+        (types.Implementation("studio", "1"), "", "studio"),
+        (None, "python studio.py", "python studio.py"),
+        (None, "", "the server"),
+    ],
+)
+def test_who_asks_is_called_as_it_calls_itself_beside_what_is_connected_to(who: Any, target: str, name: str) -> None:
+    answering = Answering()
+    answering.target = target
+    assert answering.named(who) == name

@@ -121,7 +121,7 @@ def test_without_await_functions_answer_in_worker_threads(revision: str, hotel: 
         raise ZeroDivisionError
 
     answering: Any = {"on_elicit": fails, "on_sample": Model(), "roots": ["/home/ada"]}
-    failure = pytest.raises(Unanswered, match="fails did not answer elicitation/create 'guests'")
+    failure = pytest.raises(Unanswered, match=r"fails did not answer elicitation/create 'How many\?' \(of 'book'\)")
     with SyncClient(hotel, revision=MODERN, **answering) as client, failure:
         client.call("book")
     make: Any = lambda name, target: SyncClient(target, revision=revision, **ANSWERING)  # noqa: E731

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from modelwire import Client, ConfigError, ConnectionFailed, ConnectionLost, RequestTimeout, Server
+from modelwire import Client, ConfigError, ConnectionFailed, ConnectionLost, Observer, RequestTimeout, Server
 from modelwire.transports import socket_stream
 from modelwire.transports.socket_address import TcpAddress
 from modelwire.transports.socket_listener import listen
@@ -243,7 +243,7 @@ async def test_what_something_that_speaks_another_protocol_said_is_told() -> Non
         await stream.send(b"HTTP/1.1 400 Bad Request")
 
     async with scripted(http) as url:
-        with pytest.raises(ConnectionLost, match=r"closed the connection .* unreadable message.*HTTP/1\.1 400"):
+        with pytest.raises(ConnectionLost, match=r"closed the connection; .* unreadable message.*HTTP/1\.1 400"):
             await Client(url).connect()
 
 
@@ -367,7 +367,7 @@ def test_a_heartbeat_is_a_number_of_seconds(heartbeat: Any) -> None:
         Client("tcp://127.0.0.1:1", heartbeat=heartbeat)
 
 
-class Frames:
+class Frames(Observer):
     """The methods that a client has sent."""
 
     def __init__(self) -> None:

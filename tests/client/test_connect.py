@@ -471,7 +471,9 @@ async def test_a_server_that_leaves_while_it_is_opened_is_lost(after: str) -> No
             await fake.error(request, -32601)
             await fake.expect("initialize")
         await fake.hang_up()
-        with pytest.raises(ConnectionLost, match=f"before {after} was answered.*while the conversation"):
+        with pytest.raises(
+            ConnectionLost, match=f"while the conversation was being opened, .* before {after} was answered"
+        ):
             await opening
 
 

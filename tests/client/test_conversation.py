@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -424,3 +426,25 @@ async def test_notifications_wait_for_a_server_that_does_not_read() -> None:
         assert 10 <= sent < 40
         fake.reads.set()
         await telling
+
+
+async def test_a_server_that_dies_is_named_as_in_the_log_and_quoted_from_the_request_on(tmp_path: Any) -> None:
+    program = tmp_path / "studio.py"
+    program.write_text(
+        "import os, sys\n"
+        "from modelwire import Server\n"
+        "server = Server('studio')\n"
+        "print('starting', file=sys.stderr, flush=True)\n"
+        "@server.tool\n"
+        "def paint() -> str:\n"
+        "    print('out of paint', file=sys.stderr, flush=True)\n"
+        "    os._exit(3)\n"
+        "server.run()\n"
+    )
+    async with Client(program, env={"PYTHONPATH": os.pathsep.join(sys.path)}) as client:
+        await client.ping()
+        with pytest.raises(ServerExited) as exited:
+            await client.call("paint")
+    assert f"the server '{os.path.basename(sys.executable)} studio.py' exited with code 3" in str(exited.value)
+    assert str(exited.value).endswith("stderr: (1 line before the request) ...\nout of paint")
+    assert exited.value.stderr == "starting\nout of paint\n"

@@ -12,6 +12,7 @@ import pytest
 from msgspec import UNSET
 from pydantic import BaseModel
 
+from modelwire import FormQuestion
 from modelwire.client.forms import BadForm, FieldChoice, Form, Misfit
 
 RED, BLUE = FieldChoice("r", "Red"), FieldChoice("b", "Blue")
@@ -153,3 +154,20 @@ def test_a_field_may_refer_to_a_definition() -> None:
     asked = Form({**schema, "properties": {"n": {"$ref": "#/$defs/n", "default": 2}}})
     assert asked.content({}) == {"n": 2}
     assert asked.field_problems(asked.fields["n"], "x")
+
+
+def test_a_question_can_be_read_in_a_debugger() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "count": {"type": "integer"},
+            "tea": {"type": "boolean", "default": True},
+            "wish": {"type": "string"},
+        },
+        "required": ["count"],
+    }
+    question = FormQuestion("How many?", "hotel", Form(schema))
+    assert repr(question) == (
+        "FormQuestion(message='How many?', server='hotel', "
+        "form=Form(count: integer (required), tea: boolean = True, wish: text), key=None)"
+    )

@@ -164,7 +164,10 @@ async def test_an_unknown_name_is_told_with_the_nearest() -> None:
 
 async def test_a_wrong_result_names_the_tool_as_the_group_does() -> None:
     async with Group({"a": weather()}) as group:
-        with pytest.raises(WrongResult, match="the tool 'a__forecast' returned no int: result: expected an integer"):
+        with pytest.raises(
+            WrongResult,
+            match="the tool 'a__forecast' did not return what returns=int wants: result: expected an integer",
+        ):
             await group.call("a__forecast", {"city": "Oslo"}, returns=int)
 
 

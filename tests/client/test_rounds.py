@@ -233,7 +233,7 @@ async def test_a_function_that_fails_is_told_to_the_caller_with_the_question_and
 
     async with talking(MODERN, on_elicit=fails, on_sample=waits) as (client, fake):
         with pytest.raises(
-            Unanswered, match=r"fails did not answer elicitation/create 'how': How many\? .*oh"
+            Unanswered, match=r"fails did not answer elicitation/create 'How many\?' \(of 'book'\): .*oh"
         ) as caught:
             await fake.answer(client.call("book"), "tools/call", asks(what=SAMPLE, how=FORM))
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
@@ -245,7 +245,7 @@ async def test_a_function_that_fails_is_told_to_the_caller_with_the_question_and
     ("options", "question", "words"),
     [
         ({"on_elicit": lambda question: {"n": "x"}}, FORM, "as the form wants it: n"),
-        ({"on_sample": lambda question: None}, SAMPLE, "User rejected"),
+        ({"on_sample": lambda question: None}, SAMPLE, "the user declined; 2026-07-28 has no answer for that"),
         ({"on_sample": lambda question: 7}, SAMPLE, "returned no message"),
         ({"roots": lambda: "http://x"}, ROOTS, "must be a file:// URI"),
     ],

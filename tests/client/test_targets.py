@@ -200,3 +200,17 @@ async def test_closing_what_was_never_opened_does_nothing() -> None:
         assert target(["x"]).can_restart
         assert target("tcp://127.0.0.1:1").can_restart
         assert target("tcp://127.0.0.1:1").elsewhere
+
+
+def test_an_object_of_a_file_is_a_target_as_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "server.py").touch()
+    monkeypatch.chdir(tmp_path)
+    found = target("server.py:app.server")
+    assert found.command == [sys.executable, "-P", "-m", "modelwire", "run", f"{tmp_path / 'server.py'}:app.server"]
+    assert found.name == f"{Path(sys.executable).name} server.py:app.server"
+    with pytest.raises(ConfigError, match=r"'server.py:not-a-name' is no .py file"):
+        target("server.py:not-a-name")
+    with pytest.raises(ConfigError):
+        target("missing.py:server")

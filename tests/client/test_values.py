@@ -53,7 +53,9 @@ def test_a_structured_value_becomes_the_type_that_is_asked_for() -> None:
 
 
 def test_a_structured_value_of_another_type_is_wrong_and_says_where() -> None:
-    with pytest.raises(WrongResult, match=r"no list\[.*Day\].*result\[0\]\.degrees: missing; expected a number"):
+    with pytest.raises(
+        WrongResult, match=r"returns=list\[.*Day\] wants: result\[0\]\.degrees: missing; expected a number"
+    ):
         value_of(result(structured=[{"city": "Oslo"}]), list[Day])
 
 
@@ -75,7 +77,7 @@ def test_an_object_that_is_what_was_asked_for_stays_whole() -> None:
 
 def test_what_is_wrapped_with_something_beside_it_is_no_wrapping() -> None:
     for structured in ({"result": 3, "unit": "K"}, {"value": 3}, {"result": "three"}):
-        with pytest.raises(WrongResult, match="no int: "):
+        with pytest.raises(WrongResult, match="returns=int wants: "):
             value_of(result(structured=structured), int)
 
 
@@ -102,7 +104,7 @@ def test_a_text_that_is_no_json_may_still_be_of_the_type() -> None:
 
 def test_a_text_of_another_type_is_wrong() -> None:
     for text in ("hello", "{}", "[1]", ""):
-        with pytest.raises(WrongResult, match="no int: text: expected an integer, got "):
+        with pytest.raises(WrongResult, match="returns=int wants: text: expected an integer, got "):
             value_of(result(text), int)
 
 
@@ -166,7 +168,7 @@ def test_nothing_is_none() -> None:
     assert value_of(result(), None) is None
     assert value_of(result(), int | None) is None
     assert value_of(result(), Any) is None
-    with pytest.raises(WrongResult, match="no int: the empty result: expected an integer, got null"):
+    with pytest.raises(WrongResult, match="returns=int wants: the empty result: expected an integer, got null"):
         value_of(result(), int)
 
 
@@ -179,7 +181,8 @@ def test_a_wrong_result_says_all_that_there_is_to_know_and_holds_the_result() ->
     assert (wrong.tool, wrong.expected, wrong.result) == ("forecast", str(list[Day]), whole)
     assert wrong.why == 'result.result[0].degrees: expected a number, got "cold"'
     assert str(wrong) == (
-        f"the tool 'forecast' returned no {list[Day]}: {wrong.why}; the error's `result` is the whole of it"
+        f"the tool 'forecast' did not return what returns={list[Day]} wants: {wrong.why}; "
+        "the error's `result` is the whole of it"
     )
 
 

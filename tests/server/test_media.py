@@ -311,3 +311,14 @@ async def test_what_a_tool_cannot_make_an_image_of_is_an_error_of_that_tool(capl
     async with session_talk(server, "2025-11-25") as talk:
         assert (await talk.result("tools/call", {"name": "chart"}))["isError"] is True
     assert "Image.from_path" in caplog.text
+
+
+@pytest.mark.parametrize("maker", [Image, Audio])
+def test_a_file_that_is_not_there_is_named_with_the_folder_that_it_was_looked_for_in(
+    maker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=rf"{maker.__name__}.from_path: .*{tmp_path.name}'\): 'nope.png'"):
+        maker.from_path("nope.png")
+    with pytest.raises(IsADirectoryError, match=f"{maker.__name__}.from_path: Is a directory: "):
+        maker.from_path(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import logging
 import os
@@ -67,3 +68,27 @@ async def test_closing_twice_is_harmless() -> None:
     reader = read(b"x", None)
     reader.close()
     assert reader.tail == "x"
+
+
+async def test_what_came_before_a_time_is_known() -> None:
+    loop = asyncio.get_running_loop()
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    reader = StderrReader(reading, None, ())
+    os.write(writing, "früh\n".encode())
+    reader.drain()
+    assert reader.before(loop.time() + 1) == 5
+    asked = loop.time() + 1e-6
+    while loop.time() < asked:
+        pass
+    os.write(writing, b"late\n")
+    reader.drain()
+    assert reader.before(asked) == 5
+    assert reader.before(0) == 0
+    os.write(writing, b"." * 60_000)
+    reader.drain()
+    os.write(writing, b"." * 60_000)
+    reader.drain()
+    assert reader.before(asked) == 0  # what had come before is not kept any more
+    os.close(writing)
+    reader.close()

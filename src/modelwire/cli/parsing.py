@@ -16,6 +16,7 @@ TARGET is one of:
   FILE.py            a Python file. If it has an `if __name__ == "__main__":` part it is started as a program
                      (`python FILE.py`); if not, its Server object is served by `mw run FILE.py`.
   FILE.py:OBJECT     that Server object of the file, served by `mw run`.
+  FILE.json#SERVER   a server of a configuration file with `mcpServers`.
   tcp://HOST:PORT    a server that listens there, as after `mw run FILE.py --listen tcp://127.0.0.1:9000`.
   unix:///PATH       the same on a Unix socket.
   -- COMMAND...      in TARGET's place, at the end of the line: any program with its arguments, exactly as given,
@@ -57,9 +58,14 @@ def add_target(parser: Parser) -> None:
     """Add the server, which is checked before anything else is, so that its error is the one that is told."""
 
     def target(text: str) -> str:
-        from modelwire.cli.targets import is_address, is_python_file, no_python_file  # only where there is a target
+        from modelwire.cli.targets import (
+            is_address,
+            is_config,
+            is_python_file,
+            no_python_file,
+        )  # only where there is a target
 
-        if not (is_address(text) or is_python_file(text)):
+        if not (is_address(text) or is_config(text) or is_python_file(text)):
             raise usage(no_python_file(text, parser.prog, parser.words))
         return text
 

@@ -6,12 +6,15 @@ be sent.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from modelwire.cli.failures import FAILED, USAGE, Failure
 from modelwire.protocol.types import Prompt, Tool
+
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -21,10 +24,12 @@ class Fault:
     Attributes:
         name: The argument.
         text: What is wrong with it, in a few words.
+        sure: Whether the schema leaves no doubt. Of a format it does: what a server takes for a date is its decision.
     """
 
     name: str
     text: str
+    sure: bool = True
 
 
 def tool_faults(tool: Tool, arguments: Mapping[str, Any]) -> list[Fault]:
@@ -32,7 +37,8 @@ def tool_faults(tool: Tool, arguments: Mapping[str, Any]) -> list[Fault]:
     import jsonschema_rs
 
     try:
-        errors = list(jsonschema_rs.Draft202012Validator(tool.input_schema, offline=True).iter_errors(dict(arguments)))
+        validator = jsonschema_rs.Draft202012Validator(tool.input_schema, validate_formats=True, offline=True)
+        errors = list(validator.iter_errors(dict(arguments)))
     except ValueError:
         return []
     properties: Any = tool.input_schema.get("properties")
@@ -40,7 +46,11 @@ def tool_faults(tool: Tool, arguments: Mapping[str, Any]) -> list[Fault]:
     required: Any = tool.input_schema.get("required")
     missing = [name for name in cast("list[str]", required or []) if name not in arguments]
     found = _names(missing, [name for name in arguments if name not in known] if _is_closed(tool) else [])
-    return found + [Fault(str(e.instance_path[0]), e.message) for e in errors if e.instance_path]
+    return found + [
+        Fault(str(error.instance_path[0]), error.message, sure="format" not in error.schema_path)
+        for error in errors
+        if error.instance_path
+    ]
 
 
 def _is_closed(tool: Tool) -> bool:
@@ -63,8 +73,10 @@ def blamed(failure: Failure, faults: list[Fault]) -> Failure:
 
     Args:
         failure: The failure.
-        faults: What is wrong with the arguments; those that the message does not name are added to it.
+        faults: What is wrong with the arguments; those that the message does not name are added to it, unless they are
+            in doubt: then it is the message that shows whether they were the reason.
     """
+    faults = [fault for fault in faults if fault.sure or fault.name in _WORD.findall(failure.message)]
     if failure.exit_code != FAILED or not faults:
         return failure
     unnamed = [f"- {fault.name}: {fault.text}" for fault in faults if fault.name not in failure.message]
@@ -82,4 +94,6 @@ def tool_failure(name: str, text: str) -> Failure:
     opening = text[: len(name) + 20].lower()
     says_who = any(opening.startswith(start) for start in (f"the tool {name!r} ".lower(), f"the arguments of {name} "))
     message = text[:1].lower() + text[1:] if says_who else f"the tool {name!r} failed: {text}"
+    if text.startswith(f"The arguments of {name} are wrong"):  # as servers of this library say it
+        return Failure(USAGE, "refused-arguments", message)
     return Failure(FAILED, "tool-error", message)

@@ -58,7 +58,7 @@ async def _with(client: Client, args: Namespace, work: Work) -> int:
 
 def _client(args: Namespace) -> Client:
     target = resolve(getattr(args, "target", None), args.command)
-    if args.env and isinstance(target.server, str):
+    if args.env and isinstance(target.server, str) and not target.starts:
         raise usage(f"--env is for servers that mw starts; the one at {target.server} runs already")
     given = [entry.partition("=") for entry in args.env]
     limit = args.timeout

@@ -23,19 +23,21 @@ class Target:
     """A server.
 
     Attributes:
-        server: Its program and arguments, or the address where it listens.
+        server: Its program and arguments, the address where it listens, or what names it in a configuration file.
         pass_env: Names of environment variables to hand on to a program.
+        starts: Whether it may be started, where ``server`` is no program.
     """
 
     server: list[str] | str
     pass_env: tuple[str, ...] = ()
+    starts: bool = False
 
 
 def resolve(target: str | None, command: list[str] | None) -> Target:
     """Return the server that a command line stands for.
 
     Args:
-        target: ``FILE.py``, ``FILE.py:OBJECT`` or an address, where it was given.
+        target: ``FILE.py``, ``FILE.py:OBJECT``, ``FILE.json#SERVER`` or an address, where it was given.
         command: What followed ``--``, where it was given.
 
     Raises:
@@ -46,8 +48,8 @@ def resolve(target: str | None, command: list[str] | None) -> Target:
             raise usage("after -- the server's command is expected, such as: -- node server.js")
         return Target(command)
     assert target is not None
-    if is_address(target):
-        return Target(target)
+    if is_address(target) or is_config(target):
+        return Target(target, starts=not is_address(target))
     if not is_python_file(target):
         raise usage(no_python_file(target))
     path, object_name = split_object(target)
@@ -62,16 +64,23 @@ def resolve(target: str | None, command: list[str] | None) -> Target:
     if object_name is None and has_main_part(source):
         return Target([sys.executable, path], PYTHON_VARIABLES)
     served = path if object_name is None else f"{path}:{object_name}"
-    # -P: a file beside us must not stand in for a module of the standard library.
-    return Target([sys.executable, "-P", "-m", "modelwire", "run", served], PYTHON_VARIABLES)
+    from modelwire.client.targets import SERVED
+
+    return Target([sys.executable, *SERVED, served], PYTHON_VARIABLES)
 
 
 def split_object(target: str) -> tuple[str, str | None]:
     """Split ``FILE:OBJECT``; a file of exactly that name comes first."""
-    path, colon, name = target.rpartition(":")
-    if not colon or os.path.exists(target) or not all(part.isidentifier() for part in name.split(".")):
-        return target, None
-    return path, name
+    from modelwire.client.targets import split_object as split
+
+    return split(target)
+
+
+def is_config(target: str) -> bool:
+    """Whether a target is ``FILE.json#SERVER``, as far as its name says; its client reads the file."""
+    from modelwire.client.configs import is_file
+
+    return is_file(target)
 
 
 def is_address(target: str) -> bool:

@@ -7,6 +7,7 @@ How a question comes and how its answer goes is not its business: handshake revi
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeAlias, cast
@@ -15,31 +16,31 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from modelwire.client.declared import declared, declares, in_revision
+from modelwire.client.failures import USER_REJECTED, Failure, Failures, WrongAnswer
 from modelwire.client.forms import BadForm, Form, Misfit
-from modelwire.client.handlers import Handler
-from modelwire.client.handlers import routes as raw_routes
 from modelwire.client.pages import web_page
 from modelwire.client.questions import FormQuestion, Reply, SampleQuestion, UrlQuestion
 from modelwire.client.roots import Roots, listed, root_list
 from modelwire.client.sampling import message_of
-from modelwire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ConfigError, RpcError, Unanswered
+from modelwire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ConfigError, RpcError
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
-from modelwire.protocol.methods import METHODS
+from modelwire.protocol.methods import METHODS, Method
 from modelwire.protocol.revisions import Revision
 from modelwire.rpc.call import Call
 from modelwire.rpc.dispatcher import Route
 from modelwire.rules.conversation import conversation_fault
+from modelwire.rules.settings import function, table
 
 OnElicit: TypeAlias = Callable[[FormQuestion], Any]
 OnElicitUrl: TypeAlias = Callable[[UrlQuestion], Any]
 OnSample: TypeAlias = Callable[[SampleQuestion], Any]
+Handler: TypeAlias = Callable[[dict[str, Any]], Any]
+"""Answers one of the server's requests; may be async."""
 Answer: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
 """Has a question answered that may be asked; returns the answer."""
 
 ELICIT, SAMPLE, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
-USER_REJECTED = -1
-"""The code for a message that the user does not want to be written (client/sampling, Error Handling)."""
 
 
 class Answering:
@@ -67,11 +68,12 @@ class Answering:
         handlers: Mapping[str, Handler] | None = None,
         capabilities: t.ClientCapabilities | None = None,
     ) -> None:
-        self.on_elicit = _function(on_elicit, "on_elicit")
-        self.on_elicit_url = _function(on_elicit_url, "on_elicit_url")
-        self.on_sample = _function(on_sample, "on_sample")
+        self.on_elicit = function(on_elicit, "on_elicit", "the question")
+        self.on_elicit_url = function(on_elicit_url, "on_elicit_url", "the question")
+        self.on_sample = function(on_sample, "on_sample", "the question")
         self.roots = roots if roots is None or callable(roots) else _kept(roots)
-        self.handlers = dict(handlers or {})
+        self.handlers = dict(table(handlers, "handlers", _HANDLERS, lambda key, one: callable(one)) or {})
+        _check_capabilities(capabilities)
         self._typed: dict[str, tuple[str, Callable[..., Answer]]] = {}
         if on_elicit is not None or on_elicit_url is not None:
             self._typed[ELICIT] = "on_elicit= and on_elicit_url=", self._elicitation
@@ -92,6 +94,8 @@ class Answering:
         """What the client can do, on revisions that have it."""
         self.target = ""
         """What the client is connected to, for people."""
+        self.failures = Failures()
+        """What could not be answered, where questions are requests."""
 
     # ------------------------------------------------------------------ what may be asked
 
@@ -162,9 +166,7 @@ class Answering:
         try:
             content = question.form.content({} if action == "accept" else answer)
         except Misfit as misfit:
-            raise Unanswered(
-                f"{words(self.on_elicit)} does not answer {question.message!r} as the form wants it: {misfit}"
-            ) from None
+            raise WrongAnswer(f"the answer is not as the form wants it: {misfit}") from None
         return t.ElicitResult("accept", content)
 
     async def consent(self, question: UrlQuestion) -> Reply:
@@ -174,9 +176,7 @@ class Answering:
             return Reply(answer.action)
         action = _action(answer)
         if action is None:
-            raise Unanswered(
-                f"{words(self.on_elicit_url)} returned {answer!r}; True is consent, False and None are not; see Reply"
-            )
+            raise WrongAnswer(f"it returned {answer!r}; True is consent, False and None are not; see Reply")
         return answer if isinstance(answer, Reply) else Reply(action)
 
     async def _visit(self, question: UrlQuestion) -> t.ElicitResult:
@@ -202,7 +202,7 @@ class Answering:
         try:
             return message_of(answer)
         except TypeError as error:
-            raise Unanswered(f"{words(self.on_sample)} returned no message: {error}") from None
+            raise WrongAnswer(f"it returned no message: {error}") from None
 
     def _roots(self, params: Any, raw: Raw, server: str, key: str | None) -> Answer:
         assert self.roots is not None
@@ -223,7 +223,7 @@ class Answering:
         The server's own name for itself may be anything, so what is connected to stands beside it.
         """
         said = None if who is None else who.title or who.name
-        if not said or not self.target or said in self.target:
+        if not said or not self.target or self.target in (said, f"the server {said!r}"):
             return self.target or said or "the server"
         return f"{said} ({self.target})"
 
@@ -231,18 +231,37 @@ class Answering:
 
     def routes(self) -> dict[str, Route]:
         """Return the routes for what servers of handshake revisions send as requests."""
-        typed = {method: Route(METHODS[method], self._answering(method), None) for method in self._typed}
-        return raw_routes(self.handlers) | typed
+        routes = {"ping": Route(METHODS["ping"], lambda call: {}, t.RequestParams, immediate=True)}
+        for method in (*self.handlers, *self._typed):
+            row = METHODS.get(method) or Method(method, t.RequestParams, t.Result, "server")
+            routes[method] = Route(row, self._answer, None)
+        return routes
 
-    def _answering(self, method: str) -> Callable[[Call], Coroutine[Any, Any, Any]]:
-        async def answer(call: Call) -> Any:
-            raw = Raw(b"{}") if call.params is UNSET else call.params
-            ask = self.asked(method, raw, call.peer.revision, call.peer.info, None)
-            # A person may have to think about it; the server waits, so nothing that we wait for can be late.
-            with call.connection.deadlines_stopped():
-                return await ask()
+    async def _answer(self, call: Call) -> bytes:
+        method = call.method.name
+        raw = Raw(b"{}") if call.params is UNSET else call.params
+        ask = self.asked(method, raw, call.peer.revision, call.peer.info, None)
+        # A person may have to think about it; the server waits, so nothing that we wait for can be late.
+        with call.connection.deadlines_stopped():
+            try:
+                return wire.encode_result(await ask(), call.method, call.peer.revision, None)
+            except RpcError:
+                raise  # the function's own word to the server
+            except Exception as error:
+                raise self.failures.note(self.failure(method, _read(method, raw), error)) from error
 
-        return answer
+    def failure(self, method: str, params: Any, error: Exception) -> Failure:
+        """Return what is to be said of a question that was not answered."""
+        message = getattr(params, "message", None)
+        return Failure(self.who_answers(method, params), method, message if isinstance(message, str) else None, error)
+
+
+def _read(method: str, raw: Raw) -> Any:
+    """Return a question's params, typed, where they can be; for messages."""
+    row = METHODS.get(method)
+    with contextlib.suppress(wire.WireError):
+        return None if row is None else wire.decode(raw, row.params, "params")
+    return None
 
 
 async def _called(function: Any, given: Any) -> Any:
@@ -262,10 +281,12 @@ def _action(answer: Any) -> Any:
 _PLAIN: dict[Any, str] = {True: "accept", False: "decline", None: "cancel"}
 
 
-def _function(given: Any, setting: str) -> Any:
-    if given is not None and not callable(given):
-        raise ConfigError(f"{setting}= is a function that is called with the question, not {given!r}")
-    return given
+_HANDLERS = "a dict of functions by method, such as {'sampling/createMessage': answer}"
+
+
+def _check_capabilities(given: Any) -> None:
+    if given is not None and not isinstance(given, t.ClientCapabilities):
+        raise ConfigError(f"capabilities= is a types.ClientCapabilities, not {given!r}")
 
 
 def _kept(roots: Any) -> Any:

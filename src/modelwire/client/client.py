@@ -12,11 +12,10 @@ from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from modelwire.client.answering import Answering, OnElicit, OnElicitUrl, OnSample
+from modelwire.client.answering import Answering, Handler, OnElicit, OnElicitUrl, OnSample
 from modelwire.client.connect import PROBE_WAIT, Opener
 from modelwire.client.contacts import Contacts
 from modelwire.client.conversation import Conversation
-from modelwire.client.handlers import Handler
 from modelwire.client.hearing import Hearing, OnLog, OnNotification, OnReconnect
 from modelwire.client.requests import DEFAULT, Requests
 from modelwire.client.restoring import restore
@@ -28,8 +27,9 @@ from modelwire.errors import ConfigError, ConnectionLost
 from modelwire.protocol import types as t
 from modelwire.protocol.revisions import REVISIONS, Revision, by_name
 from modelwire.rpc.dispatcher import Dispatcher
-from modelwire.rpc.observer import Observer
+from modelwire.rpc.observer import Observer, checked
 from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
+from modelwire.rules.settings import named, text, whole
 from modelwire.transports.process import ProcessStream
 from modelwire.transports.stderr import StderrTarget
 from modelwire.version import __version__
@@ -38,10 +38,12 @@ from modelwire.version import __version__
 class Client(Requests):
     """A client of one server.
 
-    Use it as ``async with Client(target) as client:``, or `connect` and `close` it yourself.
+    Use it as ``async with Client(target) as client:``, or `connect` and `close` it yourself. One that is open cannot be
+    entered again: its end would be the end for everybody who uses it.
 
     Args:
-        target: A command as a list, the path of a ``.py`` file, ``tcp://host:port``, ``unix:///path``, a `Server` in
+        target: A command as a list, the path of a ``.py`` file, which is started, ``"server.py:server"`` for a `Server`
+            in one, ``tcp://host:port``, ``unix:///path``, a `Server` in
             this process, a `MessageStream`, or a function (it may be async) that opens one. Or a server of a
             configuration file, as ``"mcp.json#weather"`` (see `Group`) or as the entry itself.
         revision: The only revision to speak, such as ``"2025-06-18"``; by default the client finds out.
@@ -70,7 +72,8 @@ class Client(Requests):
         on_elicit_url: Asks the user whether a page may be opened: called with a `UrlQuestion`, returns True for
             consent, False or None as above, or `Reply.DONE`.
         on_sample: Has a model write a message: called with a `SampleQuestion`, returns a text, content blocks or a
-            `types.CreateMessageResult`; None or False if the user does not want it.
+            `types.CreateMessageResult`; None or False if the user does not want it, for which 2026-07-28 has no answer:
+            there the request fails with `Unanswered`.
         roots: Where the server may work: paths, ``file://`` URIs or `types.Root`, or a function that returns them; tell
             of changes with `roots_changed`. What is given of these four is declared. Each may be async, as may
             ``handlers``; a plain function that takes its time holds up everything else. `modelwire.answers` has some
@@ -147,7 +150,7 @@ class Client(Requests):
         self._stale = set()
         self._log_level = None
         opener = Opener(
-            t.Implementation(name, version, title=title),
+            t.Implementation(named(name, "name"), named(version, "version"), title=text(title, "title")),
             answering.capabilities,
             pinned=_pinned(revision),
             probe_wait=probe_wait,
@@ -158,16 +161,16 @@ class Client(Requests):
             pass_env=pass_env,
             cwd=cwd,
             stderr=stderr,
-            max_message=max_message,
+            max_message=whole(max_message, "max_message"),
             heartbeat=seconds(heartbeat, "heartbeat"),
         )
         answering.target = aim.name
         self._contacts = Contacts(
             aim,
             opener,
-            Dispatcher(answering.routes(), self._hearing.hear, stray_error=opener.stray_error),
+            Dispatcher(answering.routes(), self._hearing.hear, stray_error=opener.stray_error, side="client"),
             self._hearing,
-            observers,
+            checked(observers),
             reconnect=reconnect,
             connect_timeout=self._connect_timeout,
         )
@@ -211,7 +214,12 @@ class Client(Requests):
         finally:  # not before: a function that is asked may be the one who closes
             self._rounds.close()
 
+    def _check_entry(self) -> None:
+        """Raise `ConfigError` where a ``with`` block would close at its end what others use; every block begins so."""
+        self._contacts.check_entry()
+
     async def __aenter__(self) -> Self:
+        self._check_entry()
         return await self.connect()
 
     async def __aexit__(
@@ -268,7 +276,7 @@ class Client(Requests):
 def _pinned(revision: str | None) -> Revision | None:
     if revision is None:
         return None
-    found = by_name(revision)
+    found = by_name(named(revision, "revision"))
     if found is None:
         raise ConfigError(f"unknown revision {revision!r}; known are {', '.join(r.name for r in REVISIONS)}")
     return found

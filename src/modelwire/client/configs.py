@@ -73,6 +73,11 @@ def read(path: str | os.PathLike[str]) -> dict[str, Configured]:
     return {server: Configured(f"{name}, server {server!r}", entry) for server, entry in sections[0].items()}
 
 
+def is_file(target: str) -> bool:
+    """Whether a target names a configuration file, as far as its name says."""
+    return target.partition("#")[0].lower().endswith(_SUFFIXES)
+
+
 def find(target: Any) -> Entry | None:
     """Return the server that a target names in a configuration's way; None when the target is something else.
 
@@ -89,9 +94,10 @@ def find(target: Any) -> Entry | None:
         return _entry("a server's entry", cast("Mapping[str, Any]", target), filled=False)
     if not isinstance(target, str | os.PathLike):
         return None
-    path, mark, name = os.fspath(cast("str | os.PathLike[str]", target)).partition("#")
-    if not path.lower().endswith(_SUFFIXES):
+    written = os.fspath(cast("str | os.PathLike[str]", target))
+    if not is_file(written):
         return None
+    path, mark, name = written.partition("#")
     servers = read(path)
     found = servers.get(name)
     if found is None:

@@ -14,7 +14,7 @@ from typing import Any, cast
 from modelwire.client.connect import Opened, Opener
 from modelwire.client.endings import at_start, how_it_ended, still_waiting
 from modelwire.client.targets import Target
-from modelwire.errors import ConnectionFailed, ConnectionLost, RequestTimeout
+from modelwire.errors import ConnectionFailed, ConnectionLost, RequestTimeout, ServerExited
 from modelwire.log import log as _log
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Dispatcher
@@ -175,6 +175,13 @@ class Contact:
         """Why it ended, once it has."""
         why = None if self._link is None else self._link.connection.ended
         return why if isinstance(why, ConnectionLost) else ConnectionLost("the connection is closed")
+
+    def ended_for(self, entry: Outgoing) -> ConnectionLost:
+        """Return why it ended, for a request that was open; of a process's stderr, what came since counts."""
+        ended, process = self.ended, self.process
+        if process is None or not isinstance(ended, ServerExited):
+            return ended
+        return ended.since(process.stderr_before(entry.started))
 
     @property
     def process(self) -> ProcessStream | None:

@@ -35,6 +35,12 @@ SHUTDOWN_SECONDS = 2.0
 CLOSED = "the client was closed; client.connect() opens it again"
 """Why nothing can be asked after that, whatever had become of the connection before."""
 
+ENTERED = (
+    "the {what} is open already, and the end of this block would close it for everybody who uses it: use it as it is, "
+    "without another `with` block, or close() it first"
+)
+"""Why something that is open cannot be entered."""
+
 
 class Contacts:
     """The connections to one server.
@@ -102,6 +108,16 @@ class Contacts:
     def connected(self) -> bool:
         """Whether requests can be sent at once."""
         return self.current is not None and self.current.is_open
+
+    def check_entry(self) -> None:
+        """Refuse to be entered by somebody whose leaving would close what others use.
+
+        Raises:
+            ConfigError: It is open, lost but not closed, or about to be opened.
+        """
+        elsewhere = self.current is not None and self.current.loop.is_closed()
+        if not elsewhere and (self._opening.locked() or (self._opened is not None and not self._closed)):
+            raise ConfigError(ENTERED.format(what="client"))
 
     @property
     def comes_back(self) -> bool:

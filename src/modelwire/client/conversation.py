@@ -109,10 +109,10 @@ class Conversation:
             if not contact.was_sent(entry):
                 what = f"{entry.method} was not sent"
             elif not self._may_repeat(entry.method, params):
-                return lost(contact.ended, f"{what}; it may have run or not, and was not sent again")
+                return lost(contact.ended_for(entry), f"{what}; it may have run or not, and was not sent again")
             if self.contacts.comes_back and not only:
                 return None
-        return lost(contact.ended, what)
+        return lost(contact.ended_for(entry), what)
 
     async def _ask_again(self, entry: Outgoing, params: Any, meta: Mapping[str, Any] | None) -> Raw:
         contact = await self.contacts.ready(entry.method, "was not answered", began=entry.started, until=entry.deadline)
@@ -125,7 +125,7 @@ class Conversation:
             what = f"the connection ended twice before {entry.method} was answered"
             # One that may not be repeated is here because it was not sent the first time.
             may_have_run = "" if self._may_repeat(entry.method, params) else "; it may have run or not"
-            raise lost(contact.ended, what + may_have_run) from None
+            raise lost(contact.ended_for(entry), what + may_have_run) from None
 
     async def notify(self, method: str, params: Any = None, *, timeout: float | None) -> None:
         """Send a notification; waits while the server reads too slowly.

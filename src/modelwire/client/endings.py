@@ -34,7 +34,7 @@ def at_start(error: ConnectionLost, connection: Connection, strays: Sequence[str
     if not isinstance(error, ServerExited):
         clauses = [*strays, *connection.noticed(connection.heard_count)]
         heard = f"; meanwhile: {'; '.join(clauses)}" if clauses else ""
-        return ConnectionLost(f"{error} while the conversation was being opened{heard}")
+        return ConnectionLost(f"while the conversation was being opened, {error}{heard}")
     noise = connection.noticed(connection.heard_count)
     if noise:
         error = error.hinted(f"on its stdout came {noise[0]}")

@@ -109,6 +109,15 @@ class Form:
         """The fields by name, in the server's order."""
         self._open = bool(schema.get("additionalProperties")) or "patternProperties" in schema
 
+    def __repr__(self) -> str:
+        fields = ", ".join(
+            f"{field.name}: {field.kind}"
+            + ("" if field.default is UNSET else f" = {field.default!r:.40}")
+            + (" (required)" if field.required and field.default is UNSET else "")
+            for field in self.fields.values()
+        )
+        return f"Form({fields})"
+
     @property
     def defaults(self) -> dict[str, Any]:
         """The defaults of the fields that have one which they take themselves."""

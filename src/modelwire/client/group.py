@@ -17,6 +17,7 @@ from msgspec import structs
 
 from modelwire.client import configs
 from modelwire.client.client import Client
+from modelwire.client.contacts import ENTERED
 from modelwire.client.group_listening import GroupListening
 from modelwire.client.members import MakeClient, Members, OnFailure
 from modelwire.client.naming import Names, Prefix
@@ -108,7 +109,13 @@ class Group:
             await listening.aclose()
         await self._members.close()
 
+    def _check_entry(self) -> None:
+        """Raise `ConfigError` where a ``with`` block would close at its end what others use; every block begins so."""
+        if self._members.running:
+            raise ConfigError(ENTERED.format(what="group"))
+
     async def __aenter__(self) -> Self:
+        self._check_entry()
         return await self.connect()
 
     async def __aexit__(

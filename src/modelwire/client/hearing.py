@@ -19,6 +19,7 @@ from modelwire.protocol import wire
 from modelwire.protocol.jsonrpc import Notification
 from modelwire.rpc.callbacks import guarded
 from modelwire.rpc.connection import Connection
+from modelwire.rules.settings import function
 
 if TYPE_CHECKING:
     from modelwire.client.listening import Listening
@@ -39,11 +40,17 @@ class Hearing:
         on_log: Called with each log message.
         on_notification: Called with method and params of each notification.
         on_reconnect: Called when a lost connection is back, with the reason why it was lost.
+
+    Raises:
+        ConfigError: One of them is no function.
     """
 
     def __init__(
         self, on_log: OnLog | None, on_notification: OnNotification | None, on_reconnect: OnReconnect | None = None
     ) -> None:
+        function(on_log, "on_log", "each log message")
+        function(on_reconnect, "on_reconnect", "the ConnectionLost that was the reason")
+        function(on_notification, "on_notification", "method and params of each notification")
         self._on_log = on_log
         self._on_reconnect = on_reconnect
         self._on_notification = on_notification

@@ -15,6 +15,7 @@ from modelwire.client.requests import DEFAULT
 from modelwire.errors import ConfigError, ConnectionFailed, ConnectionLost, ModelwireError
 from modelwire.log import log as _log
 from modelwire.rpc.callbacks import guarded
+from modelwire.rules.settings import function
 
 T = TypeVar("T")
 
@@ -58,9 +59,9 @@ class Members:
         self, targets: Mapping[str, Any], *, make: MakeClient | None, strict: bool, on_failure: OnFailure | None
     ) -> None:
         self._members = {name: Member(name, target) for name, target in targets.items()}
-        self._make = make or _client
+        self._make: MakeClient = function(make, "client", "a server's name and entry") or _client
         self._strict = strict
-        self._on_failure = on_failure
+        self._on_failure = function(on_failure, "on_failure", "a server's name and the error")
         self._coming: dict[str, Member] = {}
         """Those that are being added."""
         self._failures: dict[tuple[str, str], ModelwireError] = {}

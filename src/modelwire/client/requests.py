@@ -17,6 +17,7 @@ from modelwire.client.answering import Answering
 from modelwire.client.connect import ping_method
 from modelwire.client.contact import Contact
 from modelwire.client.conversation import Conversation
+from modelwire.client.failures import Blame
 from modelwire.client.hearing import Hearing
 from modelwire.client.listening import Listening, wanted_filter
 from modelwire.client.lists import all_pages
@@ -235,12 +236,14 @@ class Requests:
 
         Raises:
             ToolError: The tool failed; the message is what it said.
+            Unanswered: What the server asked could not be answered, and so the tool failed.
             WrongResult: The value is not of the type. The tool has run; ``error.result`` is all that it returned.
         """
-        result = await self.call_tool(
-            name, arguments, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress
-        )
-        return value_of(result, returns, name)
+        with Blame(self._answering.failures, name):
+            result = await self.call_tool(
+                name, arguments, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress
+            )
+            return value_of(result, returns, name)
 
     # ------------------------------------------------------------------ resources, prompts, completion
 
@@ -286,7 +289,8 @@ class Requests:
             ResourceNotFound: There is none of that URI.
         """
         params = t.ReadResourceRequestParams(uri, **self._by_hand(input_responses, request_state))
-        return await self._typed("resources/read", params, timeout, rounds=rounds)
+        with Blame(self._answering.failures, uri):
+            return await self._typed("resources/read", params, timeout, rounds=rounds)
 
     @overload
     async def get_prompt(
@@ -335,7 +339,8 @@ class Requests:
         """
         by_hand = self._by_hand(input_responses, request_state)
         params = t.GetPromptRequestParams(name, arguments=prompt_arguments(arguments), **by_hand)
-        return await self._typed("prompts/get", params, timeout, rounds=rounds)
+        with Blame(self._answering.failures, name):
+            return await self._typed("prompts/get", params, timeout, rounds=rounds)
 
     async def complete(
         self,

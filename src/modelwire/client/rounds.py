@@ -22,6 +22,7 @@ from msgspec import Raw, structs
 from modelwire.client.answering import Answer, Answering
 from modelwire.client.contacts import Contacts
 from modelwire.client.declared import declares
+from modelwire.client.failures import unanswered_by
 from modelwire.client.pages import web_page
 from modelwire.client.questions import Reply, UrlQuestion
 from modelwire.client.unanswered import question, questions, unanswered
@@ -29,7 +30,6 @@ from modelwire.errors import (
     ConfigError,
     ConnectionLost,
     LocalError,
-    ModelwireError,
     ProtocolViolation,
     RpcError,
     Unanswered,
@@ -162,16 +162,15 @@ class Rounds:
                 checked[key] = answering.asked(one.method, given, revision, opened.info, key)
             except RpcError as error:
                 raise ProtocolViolation(f"{method} of {name!r} asks {question(key, one)}: {error.message}") from error
-        return await all_of({key: self._answer(name, key, asked[key], ask, revision) for key, ask in checked.items()})
+        return await all_of({key: self._answer(name, asked[key], ask, revision) for key, ask in checked.items()})
 
-    async def _answer(self, name: str, key: str, asked: Any, ask: Answer, revision: Revision) -> Raw:
+    async def _answer(self, name: str, asked: Any, ask: Answer, revision: Revision) -> Raw:
         try:
             answer = await ask()
             encoded = wire.encode(answer, revision)
             wire.decode_answer(encoded, METHODS[asked.method])  # a handler of dicts may return anything
         except Exception as error:
-            who = self._answering.who_answers(asked.method, asked.params)
-            raise Unanswered(f"{who} did not answer {question(key, asked)} (of {name!r}): {_why(error)}") from error
+            raise unanswered_by(self._answering.failure(asked.method, asked.params, error), name) from error
         return Raw(encoded)
 
     # ------------------------------------------------------------------ pages that come first
@@ -219,8 +218,8 @@ class Rounds:
         try:
             return await answering.consent(page)
         except Exception as error:
-            who = answering.who_answers("elicitation/create", t.ElicitRequestURLParams(page.message, page.url))
-            raise Unanswered(f"{who} did not answer {page.message!r} ({page.url}): {_why(error)}") from error
+            params = t.ElicitRequestURLParams(page.message, page.url)
+            raise unanswered_by(answering.failure("elicitation/create", params, error), page.url) from error
 
     async def _completed(self, waits: Mapping[str, asyncio.Event], needed: UrlElicitationNeeded) -> None:
         try:
@@ -263,7 +262,3 @@ async def all_of(jobs: Mapping[str, Coroutine[Any, Any, Any]]) -> dict[str, Any]
     if any(task.cancelled() for task in tasks.values()):
         raise Unanswered("what was to answer was cancelled from inside")
     return {key: task.result() for key, task in tasks.items()}
-
-
-def _why(error: Exception) -> str:
-    return str(error) if isinstance(error, ModelwireError) else f"{type(error).__name__}: {error}"

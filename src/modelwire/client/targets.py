@@ -1,7 +1,8 @@
 """What a client is pointed at, and how a stream to it is opened.
 
-A target is a command (a list), a Python file, the address of a socket, a `Server` in this process, a message stream, a
-function that opens one, or a server of a configuration file (see `modelwire.client.configs`). Nothing is sent here.
+A target is a command (a list), a Python file or an object of one, the address of a socket, a `Server` in this process,
+a message stream, a function that opens one, or a server of a configuration file (see `modelwire.client.configs`).
+Nothing is sent here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from modelwire.errors import ConfigError, ConnectionFailed, ModelwireError
 from modelwire.log import log as _log
 from modelwire.rpc.message_stream import MessageStream
 from modelwire.rpc.observer import Observer
+from modelwire.rules.settings import several, table
+from modelwire.transports.launch import check_variable
 from modelwire.transports.memory import memory_pair
 from modelwire.transports.process import spawn
 from modelwire.transports.socket_address import is_socket_url, parse_address
@@ -30,6 +33,9 @@ SERVER_SECONDS = 10.0
 
 FAILING_SECONDS = 1.0
 """How long a server in this process that has closed the connection may take to say why."""
+
+SERVED = ["-P", "-m", "modelwire", "run"]
+"""What serves an object of a Python file. With -P no file beside us stands in for a module of the standard library."""
 
 _LATER = ("http://", "https://", "ws://", "wss://")
 
@@ -62,6 +68,10 @@ class Target:
         max_message: int,
         heartbeat: float | None = None,
     ) -> None:
+        pass_env = several(pass_env, "pass_env", str, "a list of names of variables, such as ['API_KEY']")
+        given: Mapping[Any, Any] = table(env, "env", "a dict of variables, such as {'API_KEY': '...'}") or {}
+        for variable, value in given.items():
+            check_variable(variable, value)
         entry = configs.find(target)
         self._where = None if entry is None else entry.where
         if entry is not None:
@@ -70,8 +80,8 @@ class Target:
         self._target = target
         self._env = env
         self._pass_env = pass_env
-        self._cwd = None if cwd is None else os.fspath(cwd)
-        self._stderr = stderr
+        self._cwd = _folder(cwd)
+        self._stderr = _stderr(stderr)
         self._max_message = max_message
         self._opened = False
         self._serving: asyncio.Task[None] | None = None
@@ -100,6 +110,8 @@ class Target:
         """What to call it in the log: of a command only what it runs, since arguments may be secrets."""
         if self.command is None:
             return str(self)
+        if self.command[1:-1] == SERVED:
+            return " ".join(os.path.basename(word) for word in (self.command[0], self.command[-1]))
         shown = [self.command[0], *(word for word in self.command[1:2] if not word.startswith("-"))]
         return " ".join(os.path.basename(word) or word for word in shown)
 
@@ -133,6 +145,7 @@ class Target:
                 max_message=self._max_message,
                 observers=observers,
                 forward_stderr=self._stderr,
+                name=self.name,
             )
         if self._address is not None:
             from modelwire.transports.socket_connect import connect_socket
@@ -182,6 +195,21 @@ class Target:
             self._serving = None
             if self._failure is not None:
                 _log.error("%s failed", self, exc_info=self._failure)
+
+
+def _folder(given: Any) -> str | None:
+    if given is not None and not isinstance(given, str | os.PathLike):
+        raise ConfigError(f"cwd= is the path of a folder, not {given!r}")
+    return None if given is None else os.fsdecode(cast("str | os.PathLike[str]", given))
+
+
+def _stderr(given: Any) -> StderrTarget | None:
+    if given is not None and not callable(given) and not callable(getattr(given, "write", None)):
+        raise ConfigError(
+            "stderr= is a file object, such as sys.stderr or open('server.log', 'a'), or a function that takes a line; "
+            f"not {given!r}"
+        )
+    return given
 
 
 async def _opened_by(function: Callable[[], Any]) -> MessageStream:
@@ -237,6 +265,14 @@ def _command(target: Any) -> list[str] | None:
     )
 
 
+def split_object(target: str) -> tuple[str, str | None]:
+    """Split ``FILE:OBJECT``; a file of exactly that name comes first."""
+    path, colon, name = target.rpartition(":")
+    if not colon or os.path.exists(target) or not all(part.isidentifier() for part in name.split(".")):
+        return target, None
+    return path, name
+
+
 def _from_string(target: str) -> list[str]:
     if target.startswith(_LATER):
         raise ConfigError(f"{target!r}: this version speaks no HTTP and no WebSocket; give a command as a list")
@@ -246,6 +282,9 @@ def _from_string(target: str) -> list[str]:
         raise ConfigError(f"{target!r} is a folder; name the .py file in it, or give a command as a list")
     if not os.path.exists(path) and len(target.split()) > 1:
         raise ConfigError(f"{target!r} is no file; give a command as a list: {shlex.split(target)!r}")
+    file, name = split_object(target)
+    if name is not None and file.endswith(".py") and os.path.exists(file):
+        return [sys.executable, *SERVED, f"{os.path.abspath(file)}:{name}"]
     if not target.endswith(".py"):
         runner = _RUNNERS.get(os.path.splitext(target)[1], "program")
         raise ConfigError(f"{target!r} is no .py file; give a command as a list, such as {[runner, target]!r}")

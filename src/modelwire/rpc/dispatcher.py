@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -91,6 +91,7 @@ class Dispatcher:
         notice: Called with every notification that the connection does not handle itself.
         server_info: The JSON of our own identity, for results of revisions that are stamped with it.
         stray_error: Called with an error that the peer could not assign to a request.
+        side: Whose log it is that says more than the peer is told.
     """
 
     def __init__(
@@ -99,11 +100,14 @@ class Dispatcher:
         notice: Callable[[Connection, Notification], None],
         server_info: bytes | None = None,
         stray_error: Callable[[Connection, ErrorResponse], None] | None = None,
+        *,
+        side: Literal["server", "client"] = "server",
     ) -> None:
         self.routes = routes
         self.notice = notice
         self.server_info = server_info
         self._stray_error = stray_error
+        self._side = side
         self.contains_interrupts = False
         """Whether a handler's KeyboardInterrupt is a failure like any other, since Ctrl-C arrives in another way."""
         self._metas: dict[bytes, RequestMeta] = {}
@@ -126,7 +130,7 @@ class Dispatcher:
         except Exception as error:
             # Without a call it is our own refusal; -32022 is right for who asked for a revision in _meta.
             revision = None if call is None else call.peer.revision
-            return error_frame(request.id, _shown(error, request.method), revision)
+            return error_frame(request.id, self._shown(error, request.method), revision)
 
     def _call(self, connection: Connection, request: Request, route: Route) -> Call:
         raw = _NO_PARAMS if request.params is UNSET else request.params
@@ -205,7 +209,14 @@ class Dispatcher:
     def _failure(self, call: Call, error: BaseException) -> bytes:
         if isinstance(error, KeyboardInterrupt) and not self.contains_interrupts:
             raise error
-        return error_frame(call.id, _shown(error, call.method.name, _asked_for(call)), call.peer.revision)
+        return error_frame(call.id, self._shown(error, call.method.name, _asked_for(call)), call.peer.revision)
+
+    def _shown(self, error: BaseException, method: str, subject: str = "") -> RpcError:
+        """Return what the peer is told of an error; what was not meant for it goes to the log."""
+        if isinstance(error, RpcError):
+            return error
+        _log.error("%s%s failed", method, subject, exc_info=error)
+        return RpcError(INTERNAL_ERROR, f"Internal error in {method}; the {self._side}'s log says more")
 
     def _encoded(self, call: Call, result: Any) -> bytes:
         if type(result) is not bytes:
@@ -224,7 +235,7 @@ def error_frame(id_: bytes | None, error: RpcError, revision: Revision | None) -
         return jsonrpc.encode_error(id_, _code(error, revision), str(error.message), _data(error, revision))
     except Exception:
         _log.exception("an error could not be sent as it was raised")
-        return jsonrpc.encode_error(id_, INTERNAL_ERROR, "Internal error; the server's log says more")
+        return jsonrpc.encode_error(id_, INTERNAL_ERROR, "Internal error; the log of who answers says more")
 
 
 def _code(error: RpcError, revision: Revision | None) -> int:
@@ -252,14 +263,6 @@ def _asked_for(call: Call) -> str:
     """What a request is about, as the log has it: which prompt, which resource."""
     name = getattr(call.params, call.method.name_field, None) if call.method.name_field else None
     return f" of {name!r:.200}" if name else ""
-
-
-def _shown(error: BaseException, method: str, subject: str = "") -> RpcError:
-    """Return what the peer is told of an error; what was not meant for it goes to the log."""
-    if isinstance(error, RpcError):
-        return error
-    _log.error("%s%s failed", method, subject, exc_info=error)
-    return RpcError(INTERNAL_ERROR, f"Internal error in {method}; the server's log says more")
 
 
 def _meta_of(raw: Raw) -> Raw | UnsetType:

@@ -7,9 +7,10 @@ exception that it raises is logged and goes no further.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from modelwire.rpc.callbacks import guarded
+from modelwire.rules.settings import several
 
 Direction = Literal["in", "out"]
 """Seen from the program that watches: ``in`` was received, ``out`` was sent."""
@@ -35,6 +36,15 @@ class Observer:
 
     def exited(self, exit_code: int) -> None:
         """The child process ended."""
+
+
+def checked(given: Any) -> Sequence[Observer]:
+    """Return what was given as ``observers=``.
+
+    Raises:
+        ConfigError: It is no list of observers.
+    """
+    return several(given, "observers", Observer, "a list of instances of Observer, such as [Watch()]")
 
 
 def watchers(observers: Sequence[Observer], number: int, peer: str) -> list[Observer]:

@@ -30,20 +30,22 @@ class UriTemplate:
     Attributes:
         template: The text as given.
         variables: The names in it, each once, in order of appearance.
+        exploded: Those of them that give a list, or an object, and no text: ``{name*}``.
 
     Raises:
         ConfigError: The template is malformed; the message says where and why.
     """
 
-    __slots__ = ("_matcher", "_parts", "template", "variables")
+    __slots__ = ("_matcher", "_parts", "exploded", "template", "variables")
 
     def __init__(self, template: str) -> None:
         self.template = template
         self._parts = parse(template)
         self._matcher = Matcher(self._parts)
         expressions = [part for part in self._parts if isinstance(part, Expression)]
-        names = (variable.name for expression in expressions for variable in expression.variables)
-        self.variables: tuple[str, ...] = tuple(dict.fromkeys(names))
+        variables = [variable for expression in expressions for variable in expression.variables]
+        self.variables: tuple[str, ...] = tuple(dict.fromkeys(variable.name for variable in variables))
+        self.exploded = tuple(dict.fromkeys(variable.name for variable in variables if variable.explode))
 
     def __repr__(self) -> str:
         return f"UriTemplate({self.template!r})"

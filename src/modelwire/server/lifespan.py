@@ -326,8 +326,18 @@ class _Nothing:
 
 def _argument_count(function: Any, name: str) -> int:
     """How many of the one argument that there is a lifespan takes."""
+    if isinstance(function, contextlib.ContextDecorator | contextlib.AsyncContextDecorator):
+        raise ConfigError("lifespan= takes the function with the `yield` itself: give it without calling it")
     if not callable(function):
         raise ConfigError(f"lifespan= takes a function with one `yield`, not a {type(function).__name__}")
-    if inspect.iscoroutinefunction(called(function)):
+    if inspect.iscoroutinefunction(called(function)) or _returns_nothing(function):
         raise ConfigError(f"{name} returns where it should yield: `yield` what is to live while the server serves")
     return positional_count(function, 1)
+
+
+def _returns_nothing(function: Any) -> bool:
+    """Whether a function says that it returns nothing, and is no generator that says something wrong."""
+    plain = inspect.unwrap(function)
+    if inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain) or not inspect.isfunction(plain):
+        return False
+    return plain.__annotations__.get("return", ...) in (None, "None")

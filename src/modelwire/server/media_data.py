@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import io
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,11 @@ def read(family: str, path: Any, mime_type: str | None) -> tuple[bytes, str]:
     if not (isinstance(path, str) or hasattr(path, "__fspath__")):
         raise ConfigError(f"{_maker(family)}.from_path(...) takes a path, not {path!r:.60}")
     file = Path(path)
-    data = file.read_bytes()
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        where = "" if file.is_absolute() else f" (the path is taken from {os.getcwd()!r})"
+        raise type(error)(error.errno, f"{_maker(family)}.from_path: {error.strerror}{where}", str(path)) from None
     kind = mime_type or media_types.sniffed(data) or media_types.named(file)
     if kind is None:
         raise ConfigError(

@@ -30,6 +30,7 @@ from modelwire.server import contents
 from modelwire.server.choices import choices
 from modelwire.server.collection import Collection
 from modelwire.server.crashes import log_crash
+from modelwire.server.exploded import refuse_scalars
 from modelwire.server.functions import Expired, Function
 from modelwire.server.headers import refuse_headers
 from modelwire.server.limits import limited
@@ -151,7 +152,7 @@ class Resources:
         """Return the family of resources that a function reads.
 
         Raises:
-            SignatureError: Its variables are not the function's parameters.
+            SignatureError: Its variables are not the function's parameters, or not of their types.
         """
         schema = function.signature.input_schema
         known, wanted = set(schema["properties"]), set(schema.get("required", []))
@@ -162,6 +163,7 @@ class Resources:
         if missing:
             raise SignatureError(f"resource {template.uri_template!r}: parameter {missing[0]!r} is not in the template")
         refuse_headers(f"resource {template.uri_template!r}", schema)
+        refuse_scalars(pattern, schema)
         return TemplateEntry(template, pattern, function)
 
     def remove(self, uri: str) -> None:

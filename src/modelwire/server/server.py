@@ -17,8 +17,9 @@ from modelwire.protocol.jsonrpc import Notification
 from modelwire.protocol.revisions import LATEST
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Dispatcher
-from modelwire.rpc.observer import Observer
+from modelwire.rpc.observer import Observer, checked
 from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
+from modelwire.rules.settings import named, several, table, text, whole
 from modelwire.server.endpoints import ServeOptions
 from modelwire.server.features import Features
 from modelwire.server.lifespan import Lifespan, LifespanFunction
@@ -112,30 +113,35 @@ class Server(Registration):
             raise ConfigError(f"a server's name is a string, not {name!r}")
         if max_result is not None and (type(max_result) is not int or max_result < 1):
             raise ConfigError(f"max_result is a number of bytes, or None for no limit, not {max_result!r}")
-        if page_size is not None and page_size < 1:
-            raise ConfigError(f"page_size must be at least 1, not {page_size}")
+        if page_size is not None:
+            whole(page_size, "page_size")
+        for setting, given in (("title", title), ("description", description), ("website_url", website_url)):
+            text(given, setting)
+        declared = several(declare, "declare", str, "a list of features, such as ['tools']")
+        for setting, given in (("extensions", extensions), ("experimental", experimental)):
+            table(given, setting, "a dict of settings by name", lambda key, one: isinstance(one, Mapping))
         self.info = t.Implementation(
             name,
-            version,
+            named(version, "version"),
             title=title,
             description=description,
             icons=None if icons is None else list(icons),
             website_url=website_url,
         )
-        self.observers = list(observers)
+        self.observers = list(checked(observers))
         self.numbers = itertools.count(1)
         """The number of the next connection, for observers."""
         self.announce_lists = announce_lists
-        self.max_message = max_message
+        self.max_message = whole(max_message, "max_message")
         identity = wire.encode(self.info, LATEST)
-        pool = WorkerPool(max_workers)
+        pool = WorkerPool(whole(max_workers, "max_workers"))
         features = Features(
             self.info,
             identity,
-            instructions=instructions,
+            instructions=text(instructions, "instructions"),
             page_size=page_size,
             max_result=max_result,
-            declare=frozenset(declare),
+            declare=frozenset(declared),
             extensions=extensions,
             experimental=experimental,
             lifespan=Lifespan(self, lifespan, pool),

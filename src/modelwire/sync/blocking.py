@@ -56,6 +56,7 @@ class Blocking:
             self._held.open.discard(self._inner)
 
     def __enter__(self) -> Self:
+        self._inner._check_entry()
         return self.connect()
 
     def __exit__(

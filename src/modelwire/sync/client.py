@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self, cast
 
 from modelwire.client.answering import words
 from modelwire.client.client import Client as AsyncClient
@@ -42,8 +42,11 @@ class Client(Blocking):
 
     @like(AsyncClient.__init__)
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        if options.get("handlers"):
-            options["handlers"] = {method: _in_thread(handler) for method, handler in options["handlers"].items()}
+        if isinstance(handlers := options.get("handlers"), Mapping):
+            given = cast("Mapping[str, Any]", handlers)
+            options["handlers"] = {
+                method: _in_thread(handler) if callable(handler) else handler for method, handler in given.items()
+            }
         for name in ("on_elicit", "on_elicit_url", "on_sample", "roots"):
             if callable(options.get(name)):
                 options[name] = _in_thread(options[name])

@@ -68,11 +68,12 @@ def child_environment(env: Mapping[str, str] | None = None, pass_env: Iterable[s
     found = {name: value for name, value in os.environ.items() if name in exact or name.startswith(prefixes)}
     given: Mapping[Any, Any] = env or {}
     for name, value in given.items():
-        _check_variable(name, value)
+        check_variable(name, value)
     return {**found, **given}
 
 
-def _check_variable(name: object, value: object) -> None:
+def check_variable(name: object, value: object) -> None:
+    """Raise `ConfigError` for what no environment can hold."""
     if not isinstance(name, str) or not name or "=" in name or "\0" in name:
         raise ConfigError(f"env: {name!r} cannot be the name of an environment variable")
     if not isinstance(value, str) or "\0" in value:

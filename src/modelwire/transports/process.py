@@ -96,6 +96,10 @@ class ProcessStream:
         """Return the last 64 KiB of what the child wrote to stderr."""
         return self._stderr.tail
 
+    def stderr_before(self, when: float) -> int:
+        """Return how many characters of `stderr_tail` had come before a time of the loop's clock."""
+        return self._stderr.before(when)
+
     async def wait_exit(self) -> int | None:
         """Wait until the child has ended by itself or was ended; return its exit code."""
         await self._exited.wait()
@@ -293,6 +297,7 @@ async def spawn(
     observers: Sequence[Observer] = (),
     forward_stderr: StderrTarget | None = None,
     pass_env: Iterable[str] = (),
+    name: str | None = None,
 ) -> ProcessStream:
     """Start a server and return the stream to it.
 
@@ -305,6 +310,7 @@ async def spawn(
         forward_stderr: ``sys.stderr`` or another file object, or a function that takes one line of text. By default
             stderr is only kept.
         pass_env: Names of further variables to inherit; ``*`` at the end stands for any ending.
+        name: What to call it in errors; by default as the program.
 
     Raises:
         ConnectionFailed: It could not be started; the message says what was tried and what to do.
@@ -314,7 +320,7 @@ async def spawn(
     launched = launch(command, env=child_environment(env, pass_env), cwd=directory)
     return ProcessStream(
         launched,
-        program=os.fspath(command[0]),
+        program=name or os.path.basename(command[0]),
         max_message=max_message,
         observers=tuple(observers),
         forward_stderr=forward_stderr,

@@ -10,6 +10,7 @@ import asyncio
 import codecs
 import io
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -19,6 +20,7 @@ from modelwire.transports import forks
 
 TAIL_BYTES = 64 * 1024
 _READ_SIZE = 64 * 1024
+_CHUNKS = 256
 _DRAIN_READS = 16
 """A child that has ended left at most a pipe's worth; its own children may go on writing for ever."""
 
@@ -49,6 +51,9 @@ class StderrReader:
         self._put = None if target is None else _line_taker(target)
         self._observers = observers
         self._tail = bytearray()
+        self._total = 0
+        self._chunks: deque[tuple[float, int]] = deque(maxlen=_CHUNKS)
+        """When each of the last chunks came, and how much had come before it."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._line = ""
         self._closed = False
@@ -58,6 +63,12 @@ class StderrReader:
     def tail(self) -> str:
         """The last 64 KiB, as text."""
         return self._tail.decode("utf-8", "replace")
+
+    def before(self, when: float) -> int:
+        """Return how many characters of `tail` had come before a time of the loop's clock."""
+        total = next((total for came, total in self._chunks if came >= when), self._total)
+        kept = total - (self._total - len(self._tail))
+        return len(self._tail[: max(kept, 0)].decode("utf-8", "replace"))
 
     def drain(self) -> None:
         """Read what is there now."""
@@ -80,6 +91,8 @@ class StderrReader:
         if not chunk:
             self._end()
             return False
+        self._chunks.append((self._loop.time(), self._total))
+        self._total += len(chunk)
         self._tail += chunk
         del self._tail[:-TAIL_BYTES]
         tell(self._observers, lambda observer: observer.stderr(chunk))
