@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from modelwire import FormQuestion, ToolError, UrlElicitationNeeded, UrlQuestion, types
+from modelwire import FormQuestion, Unanswered, UrlElicitationNeeded, UrlQuestion, types
 from tests.interop.peers import LEGACY, MODERN, PATIENCE, connected, needs_python_peers, program
 
 pytestmark = needs_python_peers
@@ -82,7 +82,7 @@ async def test_fastmcp_has_choices_made_in_handshake_revisions() -> None:
         assert await client.call("size", returns=str) == "l"
         assert (person.forms[1].fields["value"].kind, len(person.forms[1].fields["value"].choices)) == ("choice", 2)
         person.content = {"value": "xl"}
-        with pytest.raises(ToolError):
+        with pytest.raises(Unanswered, match="not as the form wants it"):
             await client.call("size")
 
 
