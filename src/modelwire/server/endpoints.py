@@ -52,6 +52,25 @@ class ServeOptions(TypedDict, total=False):
     routes: Mapping[str, Asgi] | None
 
 
+def refuse_others(options: ServeOptions, known: Collection[str], what: str) -> None:
+    """Refuse options that would do nothing for an endpoint.
+
+    Args:
+        options: What was given.
+        known: The options that it has.
+        what: What it is, for the message.
+
+    Raises:
+        ConfigError: There is another one, or ``max_connections`` is no number of connections.
+    """
+    for name in options:
+        if name not in known:
+            raise ConfigError(f"{name}= does nothing for {what}; it has {', '.join(sorted(known))}")
+    count: Any = options.get("max_connections", 1)
+    if type(count) is not int or count < 1:
+        raise ConfigError(f"max_connections is a number of connections, at least 1, not {count!r}")
+
+
 class Endpoint(Protocol):
     """Something that is open, and can be served to its end."""
 

@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from modelwire.errors import ConfigError
-from modelwire.server.endpoints import Endpoint, ServeOptions
+from modelwire.server.endpoints import Endpoint, ServeOptions, refuse_others
 from modelwire.server.lifespan import Running
 from modelwire.server.serve import serve_connection
 from modelwire.transports.socket_address import parse_address
@@ -30,7 +30,8 @@ async def open_sockets(server: Server, endpoint: str, options: ServeOptions) -> 
         ConnectionFailed: It cannot be listened there.
     """
     address = parse_address(endpoint)
-    max_connections = _count(options.get("max_connections", MAX_CONNECTIONS))
+    refuse_others(options, ("max_connections", "heartbeat"), "tcp:// and unix://")
+    max_connections = options.get("max_connections", MAX_CONNECTIONS)
     heartbeat = _seconds(options.get("heartbeat"))
 
     listening = _Listening(server, heartbeat)
@@ -76,12 +77,6 @@ class _Listening:
 
     async def aclose(self) -> None:
         await self.listener.aclose()
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 1:
-        raise ConfigError(f"max_connections is a number of connections, at least 1, not {value!r}")
-    return value
 
 
 def _seconds(value: Any) -> float | None:

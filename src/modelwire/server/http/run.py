@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from modelwire.errors import ConfigError
 from modelwire.rules.http import LOOPBACK, is_loopback
-from modelwire.server.endpoints import Endpoint, ServeOptions
+from modelwire.server.endpoints import Endpoint, ServeOptions, refuse_others
 from modelwire.server.http.app import App
 from modelwire.transports.socket_address import TcpAddress
 from modelwire.transports.socket_bind import listen_tcp
@@ -50,9 +50,7 @@ async def open_http(server: Server, endpoint: str, options: ServeOptions) -> End
     secure = scheme == "https"
     if secure is not bool(options.get("cert")):
         raise ConfigError(f"{endpoint!r}: https:// needs cert= and key=, files in PEM form; http:// takes neither")
-    sockets = await listen_tcp(TcpAddress(host, port), BACKLOG)
-    bound = sockets[0].getsockname()[1]
-    shown = f"[{host}]" if ":" in host else host
+    refuse_others(options, ServeOptions.__annotations__.keys() - {"heartbeat"}, "HTTP")
     hosts = options.get("allowed_hosts")
     if hosts is None and host not in ("0.0.0.0", "::"):
         # On loopback only names of loopback, elsewhere the address that it was bound to: what else a page calls us
@@ -68,6 +66,9 @@ async def open_http(server: Server, endpoint: str, options: ServeOptions) -> End
         health=options.get("health"),
         routes=options.get("routes"),
     )
+    sockets = await listen_tcp(TcpAddress(host, port), BACKLOG)
+    bound = sockets[0].getsockname()[1]
+    shown = f"[{host}]" if ":" in host else host
     return _Http(app, sockets, f"{scheme}://{shown}:{bound}{path}", options)
 
 
