@@ -28,6 +28,8 @@ from tests.wire import (
     opening,
 )
 
+pytestmark = pytest.mark.slow  # programs are started, or thousands of frames sent; `make test` does it
+
 SERVER = Path(__file__).with_name("case_server.py")
 INITIALIZE = dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening("2025-11-25")})
 PING = dumps({"jsonrpc": "2.0", "id": "ping", "method": "ping"})

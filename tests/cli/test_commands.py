@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.programs import WORKSHOP, Ran, mw
 
+pytestmark = pytest.mark.slow  # programs are started, or thousands of frames sent; `make test` does it
+
 
 def error_of(ran: Ran) -> dict[str, object]:
     """The error under ``--json``: the last line of stderr, and the only one."""

@@ -14,6 +14,8 @@ import pytest
 
 from tests.cli.programs import CTRL_C, INITIALIZE, PATIENCE, PROGRAM, WORKSHOP, Ran, Terminal, mw
 
+pytestmark = pytest.mark.slow  # programs are started, or thousands of frames sent; `make test` does it
+
 SERVER = 'from modelwire import Server\nserver = Server("it", version="1")\n'
 
 

@@ -18,6 +18,8 @@ from modelwire.cli.failures import Failure
 from modelwire.cli.targets import is_address, resolve
 from tests.cli.programs import PATIENCE, PROGRAM, WORKSHOP, mw
 
+pytestmark = pytest.mark.slow  # programs are started, or thousands of frames sent; `make test` does it
+
 LISTENING = "an MCP server, listening on "
 INITIALIZE = {
     "jsonrpc": "2.0",

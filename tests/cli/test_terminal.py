@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.programs import CTRL_C, WORKSHOP, Terminal, without_colours
 
+pytestmark = pytest.mark.slow  # programs are started, or thousands of frames sent; `make test` does it
+
 
 def shown(*words: str, code: int = 0, env: dict[str, str] | None = None) -> str:
     with Terminal(*words, env=env) as terminal:

@@ -293,6 +293,7 @@ async def test_what_waits_fails_when_the_server_ends(kind: str, tmp_path: Path) 
 
 
 @KINDS
+@pytest.mark.slow
 async def test_a_server_that_was_started_again_is_found_again(kind: str, tmp_path: Path) -> None:
     server = make_server()
     async with contextlib.AsyncExitStack() as stack:

@@ -185,6 +185,7 @@ def test_there_are_commands_to_try() -> None:
     assert len(shown_commands()) > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", shown_commands(), ids=lambda line: re.findall(r"mw (\w+)", line)[0])
 def test_a_command_that_the_page_shows_works(line: str) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

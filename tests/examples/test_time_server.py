@@ -16,6 +16,8 @@ from modelwire import Client, InvalidParams, ResourceNotFound, ResourceUpdated, 
 from tests import spec
 from tests.examples.programs import LOG, TIME_SERVER, Record, fresh_module, time_server
 
+pytestmark = pytest.mark.slow  # programs are started, or thousands of frames sent; `make test` does it
+
 SHANGHAI = timezone(timedelta(hours=8))
 THE_TIME = re.compile(r"当前系统时间是：(\d{4})/([1-9]\d?)/([1-9]\d?) (\d\d):(\d\d):(\d\d)")
 STARTED = "MCP 时间服务器已启动，通过 STDIO 通信。"

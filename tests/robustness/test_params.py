@@ -22,7 +22,7 @@ from tests.robustness.rich_server import OWN_METHOD, expected_failure, rich_serv
 from tests.robustness.turning import TurnedLoop
 from tests.spec import REVISION_NAMES, needs_spec, validate_message
 
-pytestmark = needs_spec
+pytestmark = [needs_spec, pytest.mark.slow]
 
 REQUESTS = sorted([*(name for name, row in METHODS.items() if not row.notification), "shutdown", OWN_METHOD, "acme/no"])
 NOTIFICATIONS = sorted([*(name for name, row in METHODS.items() if row.notification), "initialized", "acme/no"])

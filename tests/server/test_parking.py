@@ -44,6 +44,7 @@ async def _wave(session: ServerSession, count: int) -> None:
         assert (await _call(session, number))["result"]["resultType"] == "input_required"
 
 
+@pytest.mark.slow
 async def test_thousands_of_calls_that_nobody_answers_leave_nothing_when_their_time_is_over() -> None:
     count = 1_000
     clock = Clock()

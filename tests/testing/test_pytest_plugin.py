@@ -7,8 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from modelwire.testing import REVISIONS
 from tests.test_docs import ROOT, fenced_blocks
+
+pytestmark = pytest.mark.slow  # programs are started, or thousands of frames sent; `make test` does it
 
 TESTS = """
 import pytest
