@@ -34,7 +34,7 @@ from modelwire.rpc.batch import BatchCall
 from modelwire.rpc.bounds import LARGE, MAX_OPEN, Callbacks, OpenBytes
 from modelwire.rpc.call import Call
 from modelwire.rpc.callbacks import guarded
-from modelwire.rpc.observer import Observer, tell
+from modelwire.rpc.observer import Observer, tell_frame
 from modelwire.rules.pending import OnProgress, Outgoing, Pending
 from modelwire.rules.session import Session
 
@@ -133,7 +133,7 @@ class Connection:
     # ------------------------------------------------------------------ out
 
     def _post_watched(self, frame: bytes) -> None:
-        tell(self.observers, lambda observer: observer.frame("out", frame))
+        tell_frame(self.observers, "out", frame)
         self._send(frame)
 
     def notify(self, method: str, params: bytes | None = None) -> None:
@@ -301,7 +301,7 @@ class Connection:
             A frame that answers it, a call or batch still to be answered, or None when there is nothing to answer.
         """
         if self.observers:
-            tell(self.observers, lambda observer: observer.frame("in", frame))
+            tell_frame(self.observers, "in", frame)
         try:
             message = jsonrpc.decode(frame)
         except InvalidFrame as invalid:

@@ -56,6 +56,12 @@ def watchers(observers: Sequence[Observer], number: int, peer: str) -> list[Obse
     return found
 
 
+def tell_frame(observers: Sequence[Observer], direction: Direction, frame: bytes) -> None:
+    """Tell every observer of a message."""
+    if observers:
+        tell(observers, lambda observer: observer.frame(direction, frame))
+
+
 def tell(observers: Sequence[Observer], what: Callable[[Observer], None]) -> None:
     """Tell every observer; one that fails is logged and costs the others nothing."""
     for observer in observers:

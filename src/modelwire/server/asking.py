@@ -331,7 +331,7 @@ class Exchange:
         finally:
             self._unasked -= 1
             if self._unasked == 0 and clock is not None and self._time_left is not None and not clock.expired():
-                with contextlib.suppress(RuntimeError):  # the handler may be over, and a task of its be still asking
+                with contextlib.suppress(RuntimeError):  # the handler may be over, and a task of it still ask
                     clock.reschedule(self._loop.time() + max(0.0, self._time_left))
                 self._time_left = None
 

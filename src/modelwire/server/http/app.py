@@ -32,7 +32,7 @@ from modelwire.server.http import handshake, old_sse, per_request
 from modelwire.server.http.at_work import AtWork
 from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.old_sse import OldSse
-from modelwire.server.http.reply import Receive, Send, respond
+from modelwire.server.http.reply import Receive, Send, refuse, respond
 from modelwire.server.http.sessions import Sessions
 from modelwire.server.lifespan import Running
 
@@ -43,8 +43,6 @@ Scope = MutableMapping[str, Any]
 Principal = Callable[[Scope], "str | Awaitable[str | None] | None"]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-MAX_SESSIONS = 10_000
-SESSION_IDLE = 1800.0
 BODY_SECONDS = 30.0
 """Seconds that a request's body may take to arrive."""
 
@@ -57,15 +55,15 @@ class App:
         server: Server,
         path: str,
         *,
-        allowed_hosts: Collection[str] | None = None,
-        allowed_origins: Collection[str] = (),
-        principal: Principal | None = None,
-        max_sessions: int = MAX_SESSIONS,
-        session_idle: float = SESSION_IDLE,
-        stateless: bool = False,
-        sse: bool = False,
-        health: str | None = None,
-        routes: Mapping[str, Asgi] | None = None,
+        allowed_hosts: Collection[str] | None,
+        allowed_origins: Collection[str],
+        principal: Principal | None,
+        max_sessions: int,
+        session_idle: float,
+        stateless: bool,
+        sse: bool,
+        health: str | None,
+        routes: Mapping[str, Asgi] | None,
     ) -> None:
         for name in (path, *(() if health is None else (health,)), *(routes or ())):
             if not name.startswith("/"):
@@ -158,9 +156,7 @@ class App:
             send = _with(send, cors.shared_with(origin))
         refusal = self._refusal(scope, headers, allowed)
         if refusal is not None:
-            given = [(name.encode(), value.encode()) for name, value in refusal.headers.items()]
-            # "the server MUST NOT send content" in response to HEAD (RFC 9110, 9.3.2)
-            await respond(send, refusal.status, b"" if scope["method"] == "HEAD" else refusal.body(), given)
+            await refuse(send, refusal, method=scope["method"])
             return
         if scope["method"] == "OPTIONS":
             more = [] if origin is None else cors.preflight(headers)

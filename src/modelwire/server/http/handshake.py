@@ -13,7 +13,7 @@ from modelwire.rules import sse
 from modelwire.rules.event_log import place_of
 from modelwire.rules.http import EVENTS, Refusal, accepts, known_revisions, revision_named
 from modelwire.server.http.exchange import Incoming
-from modelwire.server.http.reply import Reply, respond
+from modelwire.server.http.reply import Reply, refuse, respond
 from modelwire.server.http.sessions import HttpSession, Sessions, Stream
 from modelwire.server.lifespan import Running
 
@@ -38,10 +38,9 @@ async def post(server: Server, running: Running, sessions: Sessions, incoming: I
     """
     found = _session(server, running, sessions, incoming, message)
     if isinstance(found, Refusal):
-        await refuse(incoming, found, message.id if isinstance(message, Request) else None)
+        await refuse(incoming.send, found, message.id if isinstance(message, Request) else None)
         return
-    fresh = found.id not in (incoming.headers.one(SESSION) or "")
-    await _take(sessions, found, incoming, message, fresh)
+    await _take(sessions, found, incoming, message, incoming.headers.one(SESSION) is None)
 
 
 async def post_alone(server: Server, running: Running, sessions: Sessions, incoming: Incoming, message: Any) -> None:
@@ -51,7 +50,7 @@ async def post_alone(server: Server, running: Running, sessions: Sessions, incom
     """
     refusal = _wrong_version(incoming)
     if refusal is not None:
-        await refuse(incoming, refusal, message.id if isinstance(message, Request) else None)
+        await refuse(incoming.send, refusal, message.id if isinstance(message, Request) else None)
         return
     session = HttpSession(server, running, incoming.principal, kept=False)
     if not (isinstance(message, Request) and message.method == "initialize"):
@@ -101,7 +100,7 @@ async def _take(sessions: Sessions, session: HttpSession, incoming: Incoming, me
     connection = session.connection
     session.busy += 1
     try:
-        found = connection.receive(incoming.body)
+        found = session.take(message, incoming.body)
         if isinstance(found, Call | BatchCall):
             await _stream(session, incoming, found)
         elif found is None:
@@ -125,7 +124,7 @@ async def _opened(sessions: Sessions, session: HttpSession, incoming: Incoming, 
         return
     if not sessions.add(session):
         await session.end("there are too many sessions")
-        await refuse(incoming, Refusal(503, "too many sessions; try again later", headers={"retry-after": "60"}))
+        await refuse(incoming.send, Refusal(503, "too many sessions; try again later", headers={"retry-after": "60"}))
         return
     await respond(incoming.send, 200, answer, [(SESSION.encode(), session.id.encode())])
 
@@ -150,7 +149,7 @@ async def get(sessions: Sessions, incoming: Incoming) -> None:
     """Answer a GET: a stream for what belongs to no request, or one that is taken up again."""
     found = _listener(sessions, incoming)
     if isinstance(found, Refusal):
-        await refuse(incoming, found)
+        await refuse(incoming.send, found)
         return
     session, stream, after = found
     reply = Reply(incoming.send)
@@ -197,21 +196,15 @@ async def delete(sessions: Sessions, incoming: Incoming) -> None:
     """Answer a DELETE: the client needs its session no more."""
     refusal = _wrong_version(incoming)
     if refusal is not None:
-        await refuse(incoming, refusal)
+        await refuse(incoming.send, refusal)
         return
     given = incoming.headers.one(SESSION)
     session = None if given is None else sessions.find(given, incoming.principal)
     if session is None:
-        await refuse(incoming, _gone() if given is not None else Refusal(400, "Mcp-Session-Id is missing"))
+        await refuse(incoming.send, _gone() if given is not None else Refusal(400, "Mcp-Session-Id is missing"))
         return
     sessions.drop(session, "the client ended the session")
     await respond(incoming.send, 204)
-
-
-async def refuse(incoming: Incoming, refusal: Refusal, id_: bytes | None = None) -> None:
-    """Send a refusal."""
-    headers = [(name.encode(), value.encode()) for name, value in refusal.headers.items()]
-    await respond(incoming.send, refusal.status, refusal.body(id_), headers)
 
 
 def speaks_handshake(named: Revision | str | None) -> bool:

@@ -18,7 +18,7 @@ from modelwire.protocol.jsonrpc import InvalidFrame
 from modelwire.rules import sse
 from modelwire.rules.http import EVENTS, JSON, Headers, Refusal, accepts, is_json
 from modelwire.server.http.exchange import Incoming
-from modelwire.server.http.reply import SILENCE, STREAM_HEADERS, Send, gone, respond
+from modelwire.server.http.reply import SILENCE, STREAM_HEADERS, Send, gone, refuse, respond
 from modelwire.server.lifespan import Running
 from modelwire.server.serve import serve_connection
 
@@ -134,7 +134,7 @@ class OldSse:
         if incoming.scope["method"] == "POST":
             await self._post(incoming)
         elif len(self._streams) >= self._most:
-            await respond(incoming.send, 503, Refusal(503, "too many clients").body(), [(b"retry-after", b"60")])
+            await refuse(incoming.send, Refusal(503, "too many clients", headers={"retry-after": "60"}))
         else:
             await self._get(running, incoming)
 
@@ -170,7 +170,7 @@ class OldSse:
         query = parse_qs(incoming.scope.get("query_string", b"").decode("latin-1"))
         stream = self._streams.get(query.get("session_id", [""])[0])
         if stream is None or stream.principal != incoming.principal:
-            await respond(incoming.send, 404, Refusal(404, f"no such stream; open one with GET {EVENTS_PATH}").body())
+            await refuse(incoming.send, Refusal(404, f"no such stream; open one with GET {EVENTS_PATH}"))
             return
         try:
             jsonrpc.decode(incoming.body)
@@ -180,7 +180,7 @@ class OldSse:
         if stream.put(incoming.body):
             await respond(incoming.send, 202)
         else:
-            await respond(incoming.send, 503, Refusal(503, "the client does not read its answers").body())
+            await refuse(incoming.send, Refusal(503, "the client does not read its answers"))
 
     async def close(self, grace: float) -> None:
         """End every stream, once what its client has asked for is answered.

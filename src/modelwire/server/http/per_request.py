@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from modelwire.errors import HEADER_MISMATCH, UNSUPPORTED_REVISION
+from modelwire.errors import HEADER_MISMATCH, INVALID_REQUEST, UNSUPPORTED_REVISION
 from modelwire.protocol import jsonrpc
 from modelwire.protocol.jsonrpc import Batch, InvalidFrame, Request
 from modelwire.protocol.meta import PROTOCOL_VERSION
@@ -21,7 +21,7 @@ from modelwire.protocol.methods import METHODS
 from modelwire.protocol.revisions import Revision
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import Connection
-from modelwire.rpc.observer import tell
+from modelwire.rpc.observer import tell_frame
 from modelwire.rules import sse
 from modelwire.rules.http import mirrored, mismatch, revision_named, status_of
 from modelwire.rules.session import Session, per_request_revisions
@@ -46,11 +46,17 @@ class _Named(Struct):
 
 _decode_named = msgspec.json.Decoder(_Named).decode
 _decode_meta = msgspec.json.Decoder(_Meta).decode
-_decode_code = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class _Error(Struct):
     code: int
+
+
+class _Answer(Struct):
+    error: _Error | UnsetType = UNSET
+
+
+_decode_answer = msgspec.json.Decoder(_Answer).decode
 
 
 def body_version(message: Any) -> str | None:
@@ -82,8 +88,7 @@ async def answer(server: Server, running: Running, at_work: AtWork, incoming: In
         incoming: The request.
         message: Its body, decoded: a JSON-RPC message, or the `InvalidFrame` that it is instead.
     """
-    if server.observers:
-        tell(server.observers, lambda observer: observer.frame("in", incoming.body))
+    tell_frame(server.observers, "in", incoming.body)
     refused = _refused(incoming, message)
     if refused is not None:
         await _sent(server, incoming, *refused)
@@ -99,9 +104,9 @@ def _refused(incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
     if isinstance(message, InvalidFrame):
         return jsonrpc.encode_error(message.id, message.code, message.reason), 400
     if isinstance(message, Batch):
-        return jsonrpc.encode_error(None, -32600, "the body must be a single request or notification"), 400
+        return jsonrpc.encode_error(None, INVALID_REQUEST, "the body must be a single request or notification"), 400
     if not isinstance(message, jsonrpc.Notification | Request):
-        return jsonrpc.encode_error(None, -32600, "the client must not send responses"), 400
+        return jsonrpc.encode_error(None, INVALID_REQUEST, "the client must not send responses"), 400
     id_ = message.id if isinstance(message, Request) else None
     named = revision_named(incoming.headers)
     if isinstance(named, str):
@@ -153,8 +158,7 @@ async def _call(server: Server, running: Running, at_work: AtWork, incoming: Inc
     connection.crowded = reply.crowded
 
     def finish(frame: bytes) -> None:
-        if server.observers:
-            tell(server.observers, lambda observer: observer.frame("out", frame))
+        tell_frame(server.observers, "out", frame)
         reply.finish(frame, _status(frame))
 
     found = connection.take(message, incoming.body)
@@ -200,16 +204,12 @@ def _status(frame: bytes) -> int:
     """Return the status of an answer; a look at its code is only needed where it is an error."""
     if b'"error"' not in frame[:512]:
         return 200
-    try:
-        members = _decode_code(frame)
-        return status_of(msgspec.json.decode(members["error"], type=_Error).code if "error" in members else None)
-    except msgspec.MsgspecError:
-        return 200
+    error = _decode_answer(frame).error
+    return status_of(None if error is UNSET else error.code)
 
 
 async def _sent(server: Server, incoming: Incoming, body: bytes, status: int) -> None:
-    if server.observers:
-        tell(server.observers, lambda observer: observer.frame("out", body))
+    tell_frame(server.observers, "out", body)
     await respond(incoming.send, status, body)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
 from modelwire.rules import sse
-from modelwire.rules.http import EVENTS, JSON
+from modelwire.rules.http import EVENTS, JSON, Refusal
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -34,7 +34,6 @@ class Reply:
 
     Args:
         send: ASGI's.
-        headers: What every response of this request has.
         silence: Seconds without a word until a stream begins.
         opening: Says what stands at the beginning of a stream that begins because of silence.
     """
@@ -42,12 +41,10 @@ class Reply:
     def __init__(
         self,
         send: Send,
-        headers: Pairs = (),
         silence: float = SILENCE,
         opening: Callable[[Reply], None] | None = None,
     ) -> None:
         self._send = send
-        self._headers = [*headers]
         self._silence = silence
         self._opening = opening
         self._events: deque[bytes] = deque()
@@ -68,18 +65,17 @@ class Reply:
             self.waiting += len(event)
             self._stir()
 
-    def finish(self, answer: bytes, status: int = 200, event: bytes | None = None) -> None:
+    def finish(self, answer: bytes, status: int = 200) -> None:
         """Send the answer, the last thing that is sent.
 
         Args:
-            answer: The body where nothing was sent yet.
-            status: Its status.
-            event: The event that it is in a stream; by default one without an id.
+            answer: The body where nothing was sent yet; otherwise an event without an id.
+            status: The body's status.
         """
         if self._over:
             return
         if self.streaming or self._events:
-            self.post(sse.event(answer) if event is None else event)
+            self.post(sse.event(answer))
         else:
             self._answer = answer, status
         self.end()
@@ -156,9 +152,7 @@ class Reply:
     async def _start(self) -> None:
         if not self.streaming:
             self.streaming = True
-            await self._send(
-                {"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *self._headers]}
-            )
+            await self._send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS]})
 
     async def _end_stream(self) -> None:
         await self._start()
@@ -168,7 +162,7 @@ class Reply:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
     async def _whole(self, body: bytes, status: int) -> None:
-        await _respond(self._send, status, body, self._headers, JSON)
+        await _respond(self._send, status, body, (), JSON)
 
 
 async def _taken(sending: Awaitable[None]) -> bool:
@@ -191,6 +185,19 @@ async def respond(send: Send, status: int, body: bytes = b"", headers: Pairs = (
         kind: The body's media type.
     """
     await _taken(_respond(send, status, body, headers, kind))
+
+
+async def refuse(send: Send, refusal: Refusal, id_: bytes | None = None, *, method: str = "POST") -> None:
+    """Send a refusal, if the client is still there.
+
+    Args:
+        send: ASGI's.
+        refusal: The refusal.
+        id_: The id of the request that is refused, where it could be read.
+        method: The request's: "the server MUST NOT send content" in response to HEAD (RFC 9110, 9.3.2).
+    """
+    headers = [(name.encode(), value.encode()) for name, value in refusal.headers.items()]
+    await respond(send, refusal.status, b"" if method == "HEAD" else refusal.body(id_), headers)
 
 
 async def _respond(send: Send, status: int, body: bytes, headers: Pairs, kind: str) -> None:

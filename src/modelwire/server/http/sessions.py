@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from modelwire.errors import ConnectionLost
 from modelwire.log import log as _log
+from modelwire.protocol.jsonrpc import Batch, InvalidFrame, Message
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall, Connection
-from modelwire.rpc.observer import tell
+from modelwire.rpc.observer import tell_frame
 from modelwire.rules import sse
 from modelwire.rules.event_log import EventLog, event_id
 from modelwire.rules.session import Session
@@ -132,12 +133,15 @@ class HttpSession:
         return any(reply.crowded(mebibytes) for reply in replies)
 
     def _said(self, frame: bytes) -> None:
-        self._told(frame)
+        tell_frame(self._server.observers, "out", frame)
         self.own.post(frame)
 
-    def _told(self, frame: bytes) -> None:
-        if self._server.observers:
-            tell(self._server.observers, lambda observer: observer.frame("out", frame))
+    def take(self, message: Message | Batch | InvalidFrame, frame: bytes) -> bytes | Call | BatchCall | None:
+        """Take in what a POST brought, and was decoded already; see `modelwire.rpc.connection.Connection.receive`."""
+        if isinstance(message, InvalidFrame):
+            return self.connection.receive(frame)
+        tell_frame(self._server.observers, "in", frame)
+        return self.connection.take(message, frame)
 
     @property
     def idle(self) -> bool:
@@ -166,7 +170,7 @@ class HttpSession:
         left = len(calls)
 
         def send(frame: bytes) -> None:
-            self._told(frame)
+            tell_frame(self._server.observers, "out", frame)
             stream.post(frame)
 
         def closed() -> None:
@@ -188,7 +192,7 @@ class HttpSession:
     def _end_of(self, found: Call | BatchCall, stream: Stream, answers: list[bytes]) -> None:
         frame = found.frame if isinstance(found, BatchCall) else (answers[0] if answers else None)
         if frame is not None:
-            self._told(frame)
+            tell_frame(self._server.observers, "out", frame)
             stream.finish(frame)
             return
         # "a request cancelled before its first byte ends as an empty stream"
