@@ -132,6 +132,22 @@ class Child:
             raise self._gone()
         return chunk
 
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    def gone(self) -> BenchError:
+        """Return the error for a child that has ended, or is to be ended, with what it said on stderr."""
+        self.end()
+        return BenchError(f"{self.name} does not answer; on stderr:\n{self._said}")
+
+    def end(self) -> None:
+        """Ask a child that does not end with its stdin to end, and wait for that. May be called twice."""
+        if self.alive:
+            self._process.terminate()
+        self.close()
+
     def _gone(self) -> BenchError:
         self.close()
         return BenchError(f"{self.name} ended with code {self._process.returncode}; on stderr:\n{self._said}")

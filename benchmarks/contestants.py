@@ -18,6 +18,7 @@ from benchmarks import requests
 from benchmarks.child import ROOT, BenchError, Child
 from benchmarks.programs.tools import GROUP
 from benchmarks.requests import Ask
+from benchmarks.web import Response, WebChild, post
 
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
 """The interpreter that has the peers."""
@@ -78,6 +79,61 @@ class ServerCalls:
         done = self._child.exchange(self._ask.frames(ids, self._revision), self._depth, self._ask.lines_each)
         self._ask.verify(ids, done.lines)
         return done.seconds / len(ids) * 1e6
+
+    @property
+    def memory(self) -> float:
+        """Resident memory of the server in MiB."""
+        return self._child.memory
+
+    def close(self) -> None:
+        self._child.close()
+
+
+class WebCalls:
+    """CPU time of a server over HTTP per request, in microseconds.
+
+    Args:
+        command: The server; the port is added as its last argument.
+        ask: The requests.
+        count: How many requests one round has.
+        depth: How many are open at once, each on a connection of its own.
+        revision: Which revision is spoken.
+    """
+
+    def __init__(
+        self, command: Command, ask: Ask, count: int, depth: int = 16, revision: str = requests.PER_REQUEST
+    ) -> None:
+        self._ask, self._count, self._revision = ask, count, revision
+        self._next_id = 2
+        self._child = WebChild(command, depth)
+        self._headers = {"mcp-protocol-version": revision}
+        if revision == requests.HANDSHAKE:
+            [opened] = self._exchange([requests.INITIALIZE])
+            if "mcp-session-id" in opened.headers:
+                self._headers["mcp-session-id"] = opened.headers["mcp-session-id"]
+            self._exchange([requests.INITIALIZED.splitlines()[0]])
+
+    def _exchange(self, bodies: list[bytes]) -> list[Response]:
+        return self._child.exchange([post(self._child.port, body, self._headers) for body in bodies])[1]
+
+    def measure(self, share: float = 1) -> float:
+        ids = range(self._next_id, self._next_id + max(1, int(self._count * share)))
+        self._next_id = ids.stop
+        bodies = self._ask.frames(ids, self._revision)
+        made = [
+            post(self._child.port, body.rstrip(), {**self._headers, **self._routing(id_)})
+            for id_, body in zip(ids, bodies, strict=True)
+        ]
+        seconds, responses = self._child.exchange(made)
+        self._ask.verify(ids, [message for response in responses for message in response.messages])
+        return seconds / len(ids) * 1e6
+
+    def _routing(self, id_: int) -> dict[str, str]:
+        if self._revision == requests.HANDSHAKE:
+            return {}
+        params = self._ask.params(id_)
+        name = params.get("name") or params.get("uri")
+        return {"mcp-method": self._ask.method, **({} if name is None else {"mcp-name": name})}
 
     @property
     def memory(self) -> float:

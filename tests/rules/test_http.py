@@ -447,11 +447,20 @@ def test_where_any_host_is_served_a_page_of_loopback_is_a_stranger() -> None:
 
 
 def test_the_status_of_every_error() -> None:
+    def failed(code: int) -> int:
+        return status_of(b'{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"no"}}' % code)
+
     for code in (-32700, -32600, -32602, -32020, -32021, -32022):
-        assert status_of(code) == 400
-    assert status_of(-32601) == 404
-    for code in (None, -32603, -32002, -32000, 1, 0):
-        assert status_of(code) == 200
+        assert failed(code) == 400
+    assert failed(-32601) == 404
+    for code in (-32603, -32002, -32000, 1, 0):
+        assert failed(code) == 200
+
+
+def test_a_result_is_a_success_whatever_it_says() -> None:
+    assert status_of(b'{"jsonrpc":"2.0","id":1,"result":{}}') == 200
+    assert status_of(b'{"jsonrpc":"2.0","id":1,"result":{"error":{"code":-32700}}}') == 200
+    assert status_of(b'{"jsonrpc":"2.0","id":"error","result":{"content":[{"type":"text","text":"error"}]}}') == 200
 
 
 def test_a_refusal_is_a_json_rpc_error_that_has_no_id() -> None:

@@ -165,7 +165,7 @@ def decode(frame: bytes) -> Message | Batch:
     Raises:
         InvalidFrame: The frame is no JSON or no JSON-RPC 2.0 message; it names the id where that could be read.
     """
-    frame = _checked(frame)
+    frame = checked(frame)
     try:
         plain = _decode_plain(frame)
     except (msgspec.MsgspecError, RecursionError):
@@ -184,6 +184,27 @@ def decode(frame: bytes) -> Message | Batch:
     except (msgspec.MsgspecError, RecursionError) as error:
         return _odd(frame, error)
     return _message(envelope)
+
+
+def checked(frame: bytes) -> bytes:
+    """Return a frame that a parser may see: in UTF-8, not too deep, with lone surrogates mended.
+
+    Raises:
+        InvalidFrame: It is not in UTF-8, or nested too deep.
+    """
+    if not frame.isascii():
+        try:
+            frame.decode()
+        except UnicodeDecodeError as bad:
+            # "JSON-RPC messages MUST be UTF-8 encoded." (basic/transports)
+            reason = f"not UTF-8: byte 0x{frame[bad.start]:02x} at position {bad.start}"
+            raise InvalidFrame(PARSE_ERROR, reason, **_recover(frame)) from None
+    if len(frame) > MAX_DEPTH and frame.count(b"[") + frame.count(b"{") > MAX_DEPTH and _too_deep(frame):
+        raise InvalidFrame(PARSE_ERROR, f"nested more than {MAX_DEPTH} deep", **_recover(frame))
+    # Looking for one byte is much faster than looking for two, and few frames have a backslash.
+    if _BACKSLASH in frame and (b"\\ud" in frame or b"\\uD" in frame):
+        return _mended(frame)
+    return frame
 
 
 def _message(envelope: _Envelope) -> Message:
@@ -306,23 +327,6 @@ def _syntax(frame: bytes, error: Exception) -> str:
 
 def _constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
-
-
-def _checked(frame: bytes) -> bytes:
-    """Refuse what no parser should see, and mend lone surrogates."""
-    if not frame.isascii():
-        try:
-            frame.decode()
-        except UnicodeDecodeError as bad:
-            # "JSON-RPC messages MUST be UTF-8 encoded." (basic/transports)
-            reason = f"not UTF-8: byte 0x{frame[bad.start]:02x} at position {bad.start}"
-            raise InvalidFrame(PARSE_ERROR, reason, **_recover(frame)) from None
-    if len(frame) > MAX_DEPTH and frame.count(b"[") + frame.count(b"{") > MAX_DEPTH and _too_deep(frame):
-        raise InvalidFrame(PARSE_ERROR, f"nested more than {MAX_DEPTH} deep", **_recover(frame))
-    # Looking for one byte is much faster than looking for two, and few frames have a backslash.
-    if _BACKSLASH in frame and (b"\\ud" in frame or b"\\uD" in frame):
-        return _mended(frame)
-    return frame
 
 
 def _too_deep(frame: bytes) -> bool:

@@ -140,7 +140,7 @@ class Dispatcher:
             raw_meta = _decode_meta_only(raw).raw_meta if route.params is None else params.raw_meta
         except wire.WireError as error:
             problem, params, raw_meta = error, None, _meta_of(raw)
-        meta = None if raw_meta is UNSET else self._meta(raw_meta)
+        meta = None if raw_meta is UNSET else self.meta(raw_meta)
         peer = connection.session.admit(request.method, meta)
         if peer.revision.name not in route.allowed:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method} does not exist in {peer.revision}")
@@ -148,8 +148,12 @@ class Dispatcher:
             raise RpcError(INVALID_PARAMS, f"Invalid params for {request.method}: {problem}") from problem
         return Call(connection, request.id, request.key, route.method, route.handle, params, meta, peer)
 
-    def _meta(self, raw: Raw) -> RequestMeta:
-        """Decode a request's ``_meta``. A client sends the same bytes again and again, so the last few are kept."""
+    def meta(self, raw: Raw) -> RequestMeta:
+        """Decode a request's ``_meta``. A client sends the same bytes again and again, so the last few are kept.
+
+        Raises:
+            RpcError: -32602; see `decode_request_meta`.
+        """
         key = bytes(raw)
         known = self._metas.get(key)
         if known is None:
@@ -200,11 +204,14 @@ class Dispatcher:
 
     def answer_now(self, call: Call, now: Callable[[Call], bytes]) -> None:
         """Do as `answer` does with a call that has `Call.now`, at once."""
+        call.answered(self.frame_now(call, now))
+
+    def frame_now(self, call: Call, now: Callable[[Call], bytes]) -> bytes:
+        """Return the answer to a call that has `Call.now`."""
         try:
-            frame = jsonrpc.encode_result(call.id, now(call))
+            return jsonrpc.encode_result(call.id, now(call))
         except BaseException as error:
-            frame = self._failure(call, error)
-        call.answered(frame)
+            return self._failure(call, error)
 
     def _failure(self, call: Call, error: BaseException) -> bytes:
         if isinstance(error, KeyboardInterrupt) and not self.contains_interrupts:

@@ -15,7 +15,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from ipaddress import AddressValueError, IPv6Address, ip_address
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
 from modelwire.errors import (
     HEADER_MISMATCH,
@@ -129,13 +132,23 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def status_of(code: int | None) -> int:
-    """Return the status of an answer of 2026-07-28 that stands alone.
+class _Error(Struct):
+    code: int
 
-    Args:
-        code: The code of the JSON-RPC error; None for a result.
-    """
-    return 200 if code is None else _STATUS.get(code, 200)
+
+class _Answer(Struct):
+    error: _Error | UnsetType = UNSET
+
+
+_decode_answer = msgspec.json.Decoder(_Answer).decode
+
+
+def status_of(frame: bytes) -> int:
+    """Return the status of an answer of 2026-07-28 that stands alone."""
+    if b'"error"' not in frame[:512]:
+        return 200  # a look at the code is only needed where there is one
+    error = _decode_answer(frame).error
+    return 200 if error is UNSET else _STATUS.get(error.code, 200)
 
 
 # ------------------------------------------------------------------ who may ask
@@ -254,6 +267,31 @@ def revision_named(headers: Headers) -> Revision | str | None:
     """Return the revision of ``MCP-Protocol-Version``; None without one, the text where it is unknown."""
     given = headers.one("mcp-protocol-version")
     return None if given is None else by_name(given) or given
+
+
+class Routed(NamedTuple):
+    """What the headers of a request say that its body asks for.
+
+    Attributes:
+        version: The revision's name.
+        method: The method.
+        name: What the request is for, where ``Mcp-Name`` says so.
+    """
+
+    version: str
+    method: str
+    name: str | None
+
+
+def routed(headers: Headers) -> Routed | None:
+    """Return what the headers say, where each stands once and in plain letters; None where `mismatch` has to look."""
+    found = [headers.all(name) for name in ("mcp-protocol-version", "mcp-method", "mcp-name")]
+    if any(len(values) > 1 for values in found):
+        return None
+    version, method, name = (values[0] if values else None for values in found)
+    if version is None or method is None or any(value and not _PLAIN.match(value) for value in (version, method, name)):
+        return None
+    return Routed(version, method, name)
 
 
 def mismatch(

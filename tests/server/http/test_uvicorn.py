@@ -260,7 +260,7 @@ async def test_headers_that_are_too_large_or_too_many_are_refused(count: int, pi
 
 
 async def test_a_body_that_does_not_come_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("modelwire.server.http.app.BODY_SECONDS", 0.05)
+    monkeypatch.setattr("modelwire.server.http.body.SECONDS", 0.05)
     async with make().server.serving(HERE) as serving, connected(serving.url) as http:
         own, body = call("add", {"a": 1, "b": 2})
         await http.ask("POST", {**own, "Content-Length": "5000"}, body)

@@ -6,7 +6,7 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from modelwire.rules.http import Headers
+from modelwire.server.http.heads import Head
 from modelwire.server.http.reply import Receive, Send
 
 
@@ -18,7 +18,7 @@ class Incoming:
         scope: ASGI's.
         receive: ASGI's.
         send: ASGI's.
-        headers: The headers.
+        head: What its head has decided.
         body: The body; empty where the method has none.
         principal: Who asks, where somebody has looked.
     """
@@ -26,7 +26,7 @@ class Incoming:
     scope: MutableMapping[str, Any]
     receive: Receive
     send: Send
-    headers: Headers
+    head: Head
     body: bytes
     principal: str | None
 
@@ -49,4 +49,6 @@ class HttpRequest:
 def http_request(incoming: Incoming) -> HttpRequest:
     """Return what a handler may know of a request."""
     client = incoming.scope.get("client")
-    return HttpRequest(incoming.headers.plain(), None if client is None else (client[0], client[1]), incoming.scope)
+    return HttpRequest(
+        incoming.head.headers.plain(), None if client is None else (client[0], client[1]), incoming.scope
+    )

@@ -11,7 +11,7 @@ from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall
 from modelwire.rules import sse
 from modelwire.rules.event_log import place_of
-from modelwire.rules.http import EVENTS, Refusal, accepts, known_revisions, revision_named
+from modelwire.rules.http import EVENTS, Refusal, accepts, known_revisions
 from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.reply import Reply, refuse, respond
 from modelwire.server.http.sessions import HttpSession, Sessions, Stream
@@ -40,7 +40,7 @@ async def post(server: Server, running: Running, sessions: Sessions, incoming: I
     if isinstance(found, Refusal):
         await refuse(incoming.send, found, message.id if isinstance(message, Request) else None)
         return
-    await _take(sessions, found, incoming, message, incoming.headers.one(SESSION) is None)
+    await _take(sessions, found, incoming, message, incoming.head.headers.one(SESSION) is None)
 
 
 async def post_alone(server: Server, running: Running, sessions: Sessions, incoming: Incoming, message: Any) -> None:
@@ -54,7 +54,7 @@ async def post_alone(server: Server, running: Running, sessions: Sessions, incom
         return
     session = HttpSession(server, running, incoming.principal, kept=False)
     if not (isinstance(message, Request) and message.method == "initialize"):
-        named = revision_named(incoming.headers)
+        named = incoming.head.revision
         session.connection.session.suppose(named if isinstance(named, Revision) else _ASSUMED)
     sessions.passing.add(session)
     try:
@@ -74,7 +74,7 @@ def _session(
     refusal = _wrong_version(incoming)
     if refusal is not None:
         return refusal
-    given = incoming.headers.one(SESSION)
+    given = incoming.head.headers.one(SESSION)
     if given is not None:
         return sessions.find(given, incoming.principal) or _gone()
     if isinstance(message, Request) and message.method == "initialize":
@@ -85,7 +85,7 @@ def _session(
 
 
 def _wrong_version(incoming: Incoming) -> Refusal | None:
-    named = revision_named(incoming.headers)
+    named = incoming.head.revision
     if isinstance(named, str):
         return Refusal(400, f"MCP-Protocol-Version {named!r} is unknown; there are {known_revisions()}")
     return None
@@ -173,15 +173,15 @@ def _listener(sessions: Sessions, incoming: Incoming) -> tuple[HttpSession, Stre
     refusal = _wrong_version(incoming)
     if refusal is not None:
         return refusal
-    if not accepts(incoming.headers, EVENTS):
+    if not accepts(incoming.head.headers, EVENTS):
         return Refusal(406, f"a GET is answered with {EVENTS}; list it in Accept")
-    given = incoming.headers.one(SESSION)
+    given = incoming.head.headers.one(SESSION)
     if given is None:
         return Refusal(400, "Mcp-Session-Id is missing")
     session = sessions.find(given, incoming.principal)
     if session is None:
         return _gone()
-    last = incoming.headers.one("last-event-id")
+    last = incoming.head.headers.one("last-event-id")
     if last is None:
         # The old one, if there is one, gives way: a client that lost it without our knowing must get a new one.
         return session, session.own, session.own.heard
@@ -198,15 +198,10 @@ async def delete(sessions: Sessions, incoming: Incoming) -> None:
     if refusal is not None:
         await refuse(incoming.send, refusal)
         return
-    given = incoming.headers.one(SESSION)
+    given = incoming.head.headers.one(SESSION)
     session = None if given is None else sessions.find(given, incoming.principal)
     if session is None:
         await refuse(incoming.send, _gone() if given is not None else Refusal(400, "Mcp-Session-Id is missing"))
         return
     sessions.drop(session, "the client ended the session")
     await respond(incoming.send, 204)
-
-
-def speaks_handshake(named: Revision | str | None) -> bool:
-    """Whether a request may be one of these revisions, by its header."""
-    return not isinstance(named, Revision) or named.handshake

@@ -16,8 +16,9 @@ from modelwire.errors import ConnectionLost
 from modelwire.protocol import jsonrpc
 from modelwire.protocol.jsonrpc import InvalidFrame
 from modelwire.rules import sse
-from modelwire.rules.http import EVENTS, JSON, Headers, Refusal, accepts, is_json
+from modelwire.rules.http import Refusal
 from modelwire.server.http.exchange import Incoming
+from modelwire.server.http.heads import EVENTS_PATH, MESSAGES_PATH
 from modelwire.server.http.reply import SILENCE, STREAM_HEADERS, Send, gone, refuse, respond
 from modelwire.server.lifespan import Running
 from modelwire.server.serve import serve_connection
@@ -25,23 +26,8 @@ from modelwire.server.serve import serve_connection
 if TYPE_CHECKING:
     from modelwire.server.server import Server
 
-EVENTS_PATH: Final = "/sse"
-MESSAGES_PATH: Final = "/messages"
-PATHS: Final = frozenset({EVENTS_PATH, MESSAGES_PATH})
 MAX_WAITING: Final = 256
 """Messages that may wait to be taken in, of one client that does not read its answers."""
-
-
-def unfit(path: str, method: str, headers: Headers) -> Refusal | None:
-    """Return why a request to one of `PATHS` is refused before its body is read."""
-    wanted = "GET" if path == EVENTS_PATH else "POST"
-    if method not in (wanted, "OPTIONS"):
-        return Refusal(405, f"{method} is not served here", headers={"allow": f"{wanted}, OPTIONS"})
-    if method == "GET" and not accepts(headers, EVENTS):
-        return Refusal(406, f"a GET is answered with {EVENTS}; list it in Accept")
-    if method == "POST" and not is_json(headers):
-        return Refusal(415, f"the body must be {JSON}; say so in Content-Type")
-    return None
 
 
 class EventStream:
@@ -130,7 +116,7 @@ class OldSse:
         self._serving: set[asyncio.Future[None]] = set()
 
     async def answer(self, running: Running, incoming: Incoming) -> None:
-        """Answer a request to one of `PATHS`."""
+        """Answer a request to one of `modelwire.server.http.heads.SSE_PATHS`."""
         if incoming.scope["method"] == "POST":
             await self._post(incoming)
         elif len(self._streams) >= self._most:

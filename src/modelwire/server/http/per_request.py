@@ -23,7 +23,7 @@ from modelwire.rpc.call import Call
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.observer import tell_frame
 from modelwire.rules import sse
-from modelwire.rules.http import mirrored, mismatch, revision_named, status_of
+from modelwire.rules.http import mirrored, mismatch, status_of
 from modelwire.rules.session import Session, per_request_revisions
 from modelwire.server.http.at_work import AtWork
 from modelwire.server.http.exchange import Incoming
@@ -46,17 +46,6 @@ class _Named(Struct):
 
 _decode_named = msgspec.json.Decoder(_Named).decode
 _decode_meta = msgspec.json.Decoder(_Meta).decode
-
-
-class _Error(Struct):
-    code: int
-
-
-class _Answer(Struct):
-    error: _Error | UnsetType = UNSET
-
-
-_decode_answer = msgspec.json.Decoder(_Answer).decode
 
 
 def body_version(message: Any) -> str | None:
@@ -108,7 +97,7 @@ def _refused(incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
     if not isinstance(message, jsonrpc.Notification | Request):
         return jsonrpc.encode_error(None, INVALID_REQUEST, "the client must not send responses"), 400
     id_ = message.id if isinstance(message, Request) else None
-    named = revision_named(incoming.headers)
+    named = incoming.head.revision
     if isinstance(named, str):
         data = msgspec.json.encode({"supported": per_request_revisions(), "requested": named})
         return jsonrpc.encode_error(id_, UNSUPPORTED_REVISION, f"Unsupported protocol version: {named!r}", data), 400
@@ -130,7 +119,7 @@ def _mismatch(incoming: Incoming, message: Request) -> str | None:
     except (msgspec.MsgspecError, RecursionError):
         return None  # what is wrong with the parameters is told as that
     name = name if isinstance(name, str) else None
-    return mismatch(incoming.headers, _version(params), message.method, name, {})
+    return mismatch(incoming.head.headers, _version(params), message.method, name, {})
 
 
 def _argument_mismatch(server: Server, incoming: Incoming, call: Call) -> str | None:
@@ -148,7 +137,7 @@ def _argument_mismatch(server: Server, incoming: Incoming, call: Call) -> str | 
     except (msgspec.MsgspecError, RecursionError):
         return None
     version = call.peer.revision.name
-    return mismatch(incoming.headers, version, call.method.name, name, mirrored(entry.headers, found))
+    return mismatch(incoming.head.headers, version, call.method.name, name, mirrored(entry.headers, found))
 
 
 async def _call(server: Server, running: Running, at_work: AtWork, incoming: Incoming, message: Request) -> None:
@@ -159,7 +148,7 @@ async def _call(server: Server, running: Running, at_work: AtWork, incoming: Inc
 
     def finish(frame: bytes) -> None:
         tell_frame(server.observers, "out", frame)
-        reply.finish(frame, _status(frame))
+        reply.finish(frame, status_of(frame))
 
     found = connection.take(message, incoming.body)
     if isinstance(found, bytes):
@@ -198,14 +187,6 @@ def _event_sink(reply: Reply) -> Callable[[bytes], None]:
         reply.post(sse.event(frame))
 
     return send
-
-
-def _status(frame: bytes) -> int:
-    """Return the status of an answer; a look at its code is only needed where it is an error."""
-    if b'"error"' not in frame[:512]:
-        return 200
-    error = _decode_answer(frame).error
-    return status_of(None if error is UNSET else error.code)
 
 
 async def _sent(server: Server, incoming: Incoming, body: bytes, status: int) -> None:

@@ -1,0 +1,166 @@
+"""What the head of a request decides by itself: who may ask, for what, in which form.
+
+Clients send the same headers again and again, so that each decision is made once for each set of them and kept.
+Bodies, sessions and whether the server is ending are not looked at here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, MutableMapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from modelwire.protocol.revisions import Revision
+from modelwire.rules.http import (
+    EVENTS,
+    JSON,
+    LOOPBACK,
+    Allowed,
+    Headers,
+    Refusal,
+    Routed,
+    accepts,
+    is_json,
+    is_loopback,
+    revision_named,
+    routed,
+)
+
+EVENTS_PATH: Final = "/sse"
+MESSAGES_PATH: Final = "/messages"
+SSE_PATHS: Final = frozenset({EVENTS_PATH, MESSAGES_PATH})
+"""Where HTTP+SSE is served."""
+
+KEPT: Final = 512
+"""How many sets of headers are remembered."""
+LARGEST: Final = 4096
+"""Bytes of headers above which they are not."""
+
+Scope = MutableMapping[str, Any]
+
+
+class Head(Struct, frozen=True):
+    """What was decided.
+
+    Attributes:
+        headers: The headers.
+        path: The path below the prefix that the application is mounted under, without a slash at its end.
+        refusal: Why the request is refused before its body is read.
+        origin: The origin of the page that asks, where somebody has said that it may.
+        revision: The revision that the headers name; None without one, the text where it is unknown.
+        routed: What the headers say that the body asks for (2026-07-28), where they say it plainly.
+    """
+
+    headers: Headers
+    path: str
+    refusal: Refusal | None
+    origin: str | None
+    revision: Revision | str | None
+    routed: Routed | None
+
+
+class Heads:
+    """Decides, and remembers what it has decided.
+
+    Args:
+        path: Where the endpoint is, without a slash at its end.
+        hosts: Names that ``Host`` may have; None for those of the address that the server is bound to.
+        origins: Origins that may ask.
+        methods: The HTTP methods that the endpoint serves.
+        sse: Whether the paths of HTTP+SSE are served as well.
+    """
+
+    def __init__(
+        self, path: str, hosts: Collection[str] | None, origins: Collection[str], methods: str, *, sse: bool
+    ) -> None:
+        self._path = path
+        self._hosts = hosts
+        self._origins = tuple(origins)
+        self.methods = methods
+        self._sse = sse
+        self._allowed: dict[str | None, Allowed] = {}
+        self._known: dict[Any, dict[Any, Head]] = {}
+        self._count = 0
+
+    def of(self, scope: Scope) -> Head:
+        """Return what the head of a request decides."""
+        place = scope["method"], scope["path"], scope.get("root_path", ""), scope.get("server")
+        headers = tuple(scope["headers"])
+        try:
+            return self._known[place][headers]
+        except KeyError:
+            pass
+        except TypeError:  # a server that gives lists where ASGI has pairs
+            return self._decide(scope)
+        head = self._decide(scope)
+        if sum(len(name) + len(value) for name, value in headers) + len(scope["path"]) <= LARGEST:
+            self._keep(place, headers, head)
+        return head
+
+    def _keep(self, place: Any, headers: Any, head: Head) -> None:
+        if self._count >= KEPT:
+            self._known.clear()
+            self._count = 0
+        self._known.setdefault(place, {})[headers] = head
+        self._count += 1
+
+    def _decide(self, scope: Scope) -> Head:
+        headers, method = Headers(scope["headers"]), scope["method"]
+        allowed = self._allowed_at(scope.get("server"))
+        refusal = self._refusal(scope, headers, allowed)
+        named = revision_named(headers)
+        origin = allowed.shares(headers)
+        plain = routed(headers) if method == "POST" and refusal is None and origin is None else None
+        return Head(headers, below(scope), refusal, origin, named, plain)
+
+    def _refusal(self, scope: Scope, headers: Headers, allowed: Allowed) -> Refusal | None:
+        path = below(scope)
+        if self._sse and path in SSE_PATHS:
+            return allowed.refusal(headers) or _unfit_for_sse(path, scope["method"], headers)
+        if self._path not in (path, scope["path"].rstrip("/")):
+            return Refusal(404, f"there is nothing here; the MCP endpoint is {self._path or '/'}", -32601)
+        return allowed.refusal(headers) or self._unfit(scope["method"], headers)
+
+    def _unfit(self, method: str, headers: Headers) -> Refusal | None:
+        if method == "OPTIONS":
+            return None
+        if method not in self.methods.split(", "):
+            return Refusal(405, f"{method} is not served here", headers={"allow": self.methods})
+        if method != "POST":
+            named = revision_named(headers)
+            if not isinstance(named, Revision) or named.handshake:
+                return None
+            return Refusal(405, f"{method} is not served in this revision", headers={"allow": "POST, OPTIONS"})
+        if not is_json(headers):
+            return Refusal(415, f"the body must be {JSON}; say so in Content-Type")
+        if not (accepts(headers, JSON) and accepts(headers, EVENTS)):
+            return Refusal(406, f"answers are {JSON} or {EVENTS}; list both in Accept")
+        return None
+
+    def _allowed_at(self, bound: Any) -> Allowed:
+        address = None if bound is None else bound[0]
+        found = self._allowed.get(address)
+        if found is None:
+            hosts = self._hosts
+            if hosts is None and address is not None and is_loopback(address):
+                # Behind a proxy or in a test nobody knows where requests come in; on loopback only its names do.
+                hosts = {*LOOPBACK, address}
+            found = self._allowed[address] = Allowed(hosts, self._origins)
+        return found
+
+
+def _unfit_for_sse(path: str, method: str, headers: Headers) -> Refusal | None:
+    wanted = "GET" if path == EVENTS_PATH else "POST"
+    if method not in (wanted, "OPTIONS"):
+        return Refusal(405, f"{method} is not served here", headers={"allow": f"{wanted}, OPTIONS"})
+    if method == "GET" and not accepts(headers, EVENTS):
+        return Refusal(406, f"a GET is answered with {EVENTS}; list it in Accept")
+    if method == "POST" and not is_json(headers):
+        return Refusal(415, f"the body must be {JSON}; say so in Content-Type")
+    return None
+
+
+def below(scope: Scope) -> str:
+    """Return the path below the prefix that the application is mounted under, without a slash at its end."""
+    return scope["path"].removeprefix(scope.get("root_path", "").rstrip("/")).rstrip("/")
