@@ -181,6 +181,7 @@ class Dispatcher:
             asyncio.CancelledError: The call was cancelled.
         """
         call.context = contextvars.copy_context()
+        begun = call
         try:
             result = await call.handle(call)
             if call.asking is not None:
@@ -196,6 +197,8 @@ class Dispatcher:
         except BaseException as error:
             call, frame = await self._failed(call, error)
         call.answered(frame)
+        # Both lead back to the call; without them it goes at once, and not when the collector comes by.
+        begun.task = begun.context = None
 
     async def _failed(self, call: Call, error: BaseException) -> tuple[Call, bytes]:
         if call.asking is not None:

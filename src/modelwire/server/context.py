@@ -57,15 +57,18 @@ class Context(Asks):
         ```
     """
 
-    __slots__ = ("_expired", "arguments", "log")
+    __slots__ = ("_expired", "arguments")
 
     def __init__(self, call: Call) -> None:
         self._first = call
         self._expired: str | None = None
         self.arguments: dict[str, Any] = {}
         """The arguments by parameter, while a function's other parameters are filled; for the server's own use."""
-        self.log = Log(self)
+
+    @property
+    def log(self) -> Log:
         """Sends log messages to the client."""
+        return Log(self)  # which is not kept: two that lead to each other would stay until the collector comes by
 
     @property
     def _call(self) -> Call:

@@ -109,7 +109,7 @@ def _refused(incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
 
 
 def _mismatch(incoming: Incoming, message: Request) -> str | None:
-    row = METHODS.get(message.method)
+    row, routed = METHODS.get(message.method), incoming.head.routed
     name: Any = None
     try:
         params = _Named() if message.params is UNSET else _decode_named(message.params)
@@ -118,8 +118,10 @@ def _mismatch(incoming: Incoming, message: Request) -> str | None:
             name = None if given is UNSET else msgspec.json.decode(given)
     except (msgspec.MsgspecError, RecursionError):
         return None  # what is wrong with the parameters is told as that
-    name = name if isinstance(name, str) else None
-    return mismatch(incoming.head.headers, _version(params), message.method, name, {})
+    name, version = name if isinstance(name, str) else None, _version(params)
+    if routed is not None and routed == (version, message.method, name):
+        return None  # as nearly always
+    return mismatch(incoming.head.headers, version, message.method, name, {})
 
 
 def _argument_mismatch(server: Server, incoming: Incoming, call: Call) -> str | None:

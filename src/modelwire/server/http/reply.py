@@ -20,6 +20,9 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 SILENCE = 15.0
 """Seconds without a word after which a stream begins, or says that it is still there."""
 
+SOON_GONE = 0.02
+"""Seconds after which somebody looks whether the client has gone meanwhile."""
+
 Pairs = Iterable[tuple[bytes, bytes]]
 STREAM_HEADERS: list[tuple[bytes, bytes]] = [
     (b"content-type", EVENTS.encode()),
@@ -41,16 +44,20 @@ class Reply:
     def __init__(
         self,
         send: Send,
-        silence: float = SILENCE,
+        silence: float | None = None,
         opening: Callable[[Reply], None] | None = None,
     ) -> None:
         self._send = send
-        self._silence = silence
+        self._silence = SILENCE if silence is None else silence
         self._opening = opening
         self._events: deque[bytes] = deque()
         self._answer: tuple[bytes, int] | None = None
-        self._over = False
+        self._over = self._gone = False
         self._wake: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._spoke = 0.0
+        """When something was sent last, or the waiting began, on the loop's clock."""
         self.streaming = False
         """Whether it has become a stream."""
         self.waiting = 0
@@ -101,21 +108,21 @@ class Reply:
         Args:
             receive: ASGI's; it tells when the client goes.
         """
-        if self._answer is not None and not self._events:
-            return await _taken(self._whole(*self._answer))
-        sending = asyncio.ensure_future(_taken(self._run()))
-        leaving = asyncio.ensure_future(gone(receive))
         try:
-            await asyncio.wait([sending, leaving], return_when=asyncio.FIRST_COMPLETED)
-            return sending.done() and sending.result()
+            await self._run(receive)
+        except OSError:  # ASGI says of a client that has gone with this, or with nothing at all
+            self._gone = True
         finally:
             self._over = True
-            for task in (sending, leaving):
-                task.cancel()
-            await asyncio.wait([sending, leaving])
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._watching is not None:
+                self._watching.cancel()
+                await asyncio.wait([self._watching])
+        return not self._gone
 
-    async def _run(self) -> None:
-        while True:
+    async def _run(self, receive: Receive) -> None:
+        while not self._gone:
             if self._answer is not None:
                 await self._whole(*self._answer)
                 return
@@ -124,28 +131,53 @@ class Reply:
             if self._over and not self._events:
                 await self._end_stream()
                 return
-            if not self._events and not await self._woken():
-                if self._opening is not None and not self.streaming:
-                    self._opening(self)
-                if not self._events:
-                    await self._start()
-                    await self._body(sse.COMMENT)
+            if not self._events:
+                await self._stirred(receive)
 
-    async def _woken(self) -> bool:
-        if self._events or self._over:
-            return True
-        self._wake = asyncio.get_running_loop().create_future()
+    async def _stirred(self, receive: Receive) -> None:
+        """Wait until there is something to be sent, or nobody to send it to; break a silence that is too long."""
+        loop = asyncio.get_running_loop()
+        if self._timer is None:
+            self._spoke = loop.time()
+            # Most answers are there before this is over. Whoever waits for nothing needs nobody who watches.
+            self._timer = loop.call_later(min(SOON_GONE, self._patience), self._tick, loop, receive)
+        self._wake = loop.create_future()
+        await self._wake
+        if self._gone or self._events or self._over or loop.time() < self._spoke + self._patience:
+            return
+        self._spoke = loop.time()
+        if self._opening is not None and not self.streaming:
+            self._opening(self)
+        if not self._events:
+            await self._start()
+            await self._body(sse.COMMENT)
+
+    @property
+    def _patience(self) -> float:
+        return SILENCE if self.streaming else self._silence
+
+    def _tick(self, loop: asyncio.AbstractEventLoop, receive: Receive) -> None:
+        if self._watching is None:
+            self._watching = loop.create_task(self._watch(receive))
+        now, due = loop.time(), self._spoke + self._patience
+        if now >= due:
+            self._stir()
+            due = now + self._patience
+        self._timer = loop.call_at(due, self._tick, loop, receive)
+
+    async def _watch(self, receive: Receive) -> None:
         try:
-            await asyncio.wait_for(self._wake, SILENCE if self.streaming else self._silence)
-        except TimeoutError:
-            return False
-        return True
+            await gone(receive)
+        finally:
+            self._gone = True
+            self._stir()
 
     async def _flush(self) -> None:
         await self._start()
         while self._events:
             chunk = b"".join(self._events)
             self._events.clear()
+            self._spoke = asyncio.get_running_loop().time()
             await self._body(chunk)
             self.waiting -= len(chunk)
 
