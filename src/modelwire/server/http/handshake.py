@@ -101,7 +101,9 @@ async def _take(sessions: Sessions, session: HttpSession, incoming: Incoming, me
     session.busy += 1
     try:
         found = session.take(message, incoming.body)
-        if isinstance(found, Call | BatchCall):
+        if isinstance(found, Call) and found.now is not None and connection.loop.get_task_factory() is None:
+            await respond(incoming.send, 200, session.answer_now(found, found.now))
+        elif isinstance(found, Call | BatchCall):
             await _stream(session, incoming, found)
         elif found is None:
             await respond(incoming.send, 202)

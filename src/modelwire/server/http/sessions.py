@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from modelwire.errors import ConnectionLost
@@ -189,6 +190,14 @@ class HttpSession:
             call.closed().add_done_callback(lambda _: closed())
             call.task = asyncio.ensure_future(self._server.dispatcher.answer(call))
 
+    def answer_now(self, call: Call, now: Callable[[Call], bytes]) -> bytes:
+        """Return the answer to a call that never waits; nobody can come back to what is over at once."""
+        frame = self._server.dispatcher.frame_now(call, now)
+        call.deliver = _to_nobody
+        call.answered(frame)
+        tell_frame(self._server.observers, "out", frame)
+        return frame
+
     def _end_of(self, found: Call | BatchCall, stream: Stream, answers: list[bytes]) -> None:
         frame = found.frame if isinstance(found, BatchCall) else (answers[0] if answers else None)
         if frame is not None:
@@ -208,6 +217,10 @@ class HttpSession:
             if stream.reply is not None:
                 stream.reply.end()
         await self.connection.settle_cancelled(CLEAN_UP)
+
+
+def _to_nobody(frame: bytes) -> None:
+    """What is answered at once is handed to whoever asked."""
 
 
 class Sessions:
