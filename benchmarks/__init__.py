@@ -17,8 +17,12 @@ How it is measured. A server is a child process on two pipes. It is sent a fixed
 the measurement says, and every answer is decoded and held against what it must be; a wrong one ends the run. A client
 is a child process, too, and starts the server that it calls; it times itself, without that server.
 
+Over HTTP a server is sent its requests over kept-alive connections, one at a time on each.
+
 The contestants. ``modelwire`` is this checkout. ``mcp`` is the package of that name, in the versions of
 ``benchmarks/constraints-peers.txt``, with its log turned down. The bare loop knows nothing of the protocol: it reads a
-line, decodes it with msgspec, calls the function, writes the answer that modelwire gives, and flushes. Their programs
-are in ``benchmarks/programs``.
+line, decodes it with msgspec, calls the function, writes the answer that modelwire gives, and flushes; the bare ASGI
+application does the same with a body, under uvicorn with httptools and uvloop. Over HTTP modelwire runs as ``run`` has
+it, and ``mcp`` as it installs itself, without sessions, answering with JSON where nothing is streamed. Their programs are
+in ``benchmarks/programs``.
 """

@@ -19,13 +19,14 @@ from benchmarks.contestants import (
     Import,
     Registration,
     ServerCalls,
+    WebCalls,
     own,
     peer,
 )
 from benchmarks.programs import tools
 from benchmarks.requests import Ask
 
-OURS, PEER, BARE = "modelwire", "mcp", "bare loop"
+OURS, PEER, BARE, BARE_ASGI = "modelwire", "mcp", "bare loop", "bare ASGI"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Measurement:
 
 
 def _bounds(**at_most: Fraction | int) -> tuple[Bound, ...]:
-    names = {"bare": BARE, "peer": PEER}
+    names = {"bare": BARE, "asgi": BARE_ASGI, "peer": PEER}
     return tuple(Bound(names[name], Fraction(value)) for name, value in at_most.items())
 
 
@@ -92,6 +93,32 @@ def _server(
     )
 
 
+def _web(
+    name: str,
+    what: str,
+    ask: Ask,
+    chosen: str,
+    counts: tuple[int, int],
+    *,
+    started: str = "run",
+    kind: str = "json",
+    bare: bool = False,
+    revision: str = requests.PER_REQUEST,
+    bounds: tuple[Bound, ...] = (),
+) -> Measurement:
+    """Return the same of a server over HTTP, with 16 connections; ``started`` and ``kind`` are the programs' words."""
+    count, peer_count = counts
+    contestants: dict[str, Callable[[], Contestant]] = {
+        OURS: lambda: WebCalls(own("modelwire_web", chosen, started), ask, count, revision=revision),
+        PEER: lambda: WebCalls(peer("mcp_web", chosen, kind), ask, peer_count, revision=revision),
+    }
+    if bare:
+        contestants[BARE_ASGI] = lambda: WebCalls(own("bare_asgi"), ask, count)
+    return Measurement(
+        name, f"{what} over HTTP, 16 deep: server CPU per request", "µs", contestants, bounds, _rounds(bounds)
+    )
+
+
 def _client(name: str, what: str, depth: int, revision: str, bounds: tuple[Bound, ...] = ()) -> Measurement:
     """Return the measurement of a client's CPU time per call, where both call the same server."""
     server = own("modelwire_server", tools.ADD)
@@ -120,7 +147,21 @@ _IMPORT = _bounds(peer=Fraction(1, 5))
 _MEMORY = _bounds(peer=Fraction(1, 2))
 _REGISTER = _bounds(peer=Fraction(1, 5))
 
+_WEB = _bounds(asgi=Fraction(8, 5), peer=Fraction(1, 8))
+_WEB_STREAM = _bounds(peer=Fraction(1, 8))
+
 _ADD, _KIT = requests.ADD, tools.KIT
+
+WEB_CALL = _web("web-call", "tools/call", _ADD, tools.ADD, (2000, 200), bare=True, bounds=_WEB)
+WEB_PROGRESS = _web(
+    "web-progress",
+    f"a call that tells progress {tools.STEPS} times,",
+    requests.PROGRESS,
+    _KIT,
+    (300, 60),
+    kind="sse",
+    bounds=_WEB_STREAM,
+)
 
 REGISTER = Measurement(
     "register",
@@ -152,6 +193,8 @@ PROMISED = (
         rounds=3,
     ),
     REGISTER,
+    WEB_CALL,
+    WEB_PROGRESS,
 )
 """What has a bound."""
 
@@ -167,6 +210,10 @@ REPORTED = (
     _server("progress", f"a call that tells progress {tools.STEPS} times", requests.PROGRESS, _KIT, (500, 64)),
     _server("read", "resources/read of 1 KiB", requests.READ_PAGE, _KIT, (2000, 200)),
     _server("refused", "a call that ends in a tool error", requests.REFUSED, _KIT, (2000, 200)),
+    _web("web-asgi", "tools/call, mounted under uvicorn,", _ADD, tools.ADD, (2000, 200), started="asgi", bare=True),
+    _web("web-session", "tools/call of 2025-11-25", _ADD, tools.ADD, (2000, 100), revision=requests.HANDSHAKE),
+    _web("web-await", "tools/call of a function that waits", requests.ADD_AFTER_A_TURN, _KIT, (1000, 200)),
+    _web("web-echo-64k", "an echo of 64 KiB", requests.echoing(1 << 16), _KIT, (160, 64)),
     _client("client-2026", "tools/call in 2026-07-28", 16, requests.PER_REQUEST),
     # Names are loaded when they are first used, so that the import of the package alone is not the whole truth.
     _import(

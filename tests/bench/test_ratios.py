@@ -13,7 +13,7 @@ from contextlib import ExitStack
 import pytest
 
 from benchmarks import requests
-from benchmarks.contestants import Contestant, Import, ServerCalls, own
+from benchmarks.contestants import Contestant, Import, ServerCalls, WebCalls, own
 from benchmarks.programs import tools
 from tests.bench.least import least_ratio
 
@@ -40,6 +40,16 @@ def calls(chosen: str = tools.ADD, ask: requests.Ask = requests.ADD, count: int 
 def test_a_call_costs_at_most_four_times_what_a_bare_loop_costs(start: Start) -> None:
     bare = ServerCalls(own("bare_loop"), requests.ADD, 3000, revision=None)
     assert least_ratio(start(calls()), start(bare), 4) <= 4
+
+
+def test_a_call_over_http_costs_at_most_eight_fifths_of_a_bare_asgi_application(start: Start) -> None:
+    ours = start(WebCalls(own("modelwire_web", tools.ADD, "run"), requests.ADD, 1500))
+    assert least_ratio(ours, start(WebCalls(own("bare_asgi"), requests.ADD, 1500)), 1.6) <= 1.6
+
+
+def test_a_mounted_application_keeps_the_same_bound(start: Start) -> None:
+    ours = start(WebCalls(own("modelwire_web", tools.ADD, "asgi"), requests.ADD, 1500))
+    assert least_ratio(ours, start(WebCalls(own("bare_asgi"), requests.ADD, 1500)), 1.6) <= 1.6
 
 
 def test_a_call_costs_the_same_with_two_hundred_tools(start: Start) -> None:

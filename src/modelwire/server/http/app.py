@@ -169,6 +169,20 @@ class App:
         else:
             await self._route(running, incoming)
 
+    def directly(self, scope: Scope, body: bytes) -> tuple[bytes, int] | None:
+        """Return the answer to a POST and its status, where that needs no waiting; None where it does.
+
+        Args:
+            scope: ASGI's, of which the headers, the method, the path and the server's address are looked at.
+            body: The body.
+        """
+        if self._running is None or self._closed or self._principal is not None:
+            return None
+        head = self._heads.of(scope)
+        if head.routed is None or head.path == self._health or head.path in self._routes:
+            return None
+        return self._at_once.answer(head.routed, body, None)
+
     async def _route(self, running: Running, incoming: Incoming) -> None:
         method = incoming.scope["method"]
         if method == "GET":

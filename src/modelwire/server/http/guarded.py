@@ -65,6 +65,10 @@ class Guarded(HttpToolsProtocol):
         if len(self.headers) > MAX_HEADERS or (self._seen > MAX_HEADER_BYTES and self._size() > MAX_HEADER_BYTES):
             self._too_large = True
             raise _TooLarge
+        self.begin()
+
+    def begin(self) -> None:
+        """Have the application told of a request whose headers are there."""
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:

@@ -131,7 +131,7 @@ class _Http:
 def _uvicorn(app: App, options: ServeOptions) -> Any:
     import uvicorn
 
-    from modelwire.server.http.guarded import Guarded
+    from modelwire.server.http.direct import Direct
 
     class Quiet(uvicorn.Server):
         """uvicorn without its own signals: those belong to the program, or to whoever awaits the serving."""
@@ -150,7 +150,7 @@ def _uvicorn(app: App, options: ServeOptions) -> Any:
 
     config = uvicorn.Config(
         app,
-        http=Guarded,
+        http=Direct,
         ws="none",
         loop="none",
         lifespan="off",
