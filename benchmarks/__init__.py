@@ -23,6 +23,6 @@ The contestants. ``modelwire`` is this checkout. ``mcp`` is the package of that 
 ``benchmarks/constraints-peers.txt``, with its log turned down. The bare loop knows nothing of the protocol: it reads a
 line, decodes it with msgspec, calls the function, writes the answer that modelwire gives, and flushes; the bare ASGI
 application does the same with a body, under uvicorn with httptools and uvloop. Over HTTP modelwire runs as ``run`` has
-it, and ``mcp`` as it installs itself, without sessions, answering with JSON where nothing is streamed. Their programs are
-in ``benchmarks/programs``.
+it, and ``mcp`` as it installs itself, without sessions, answering with JSON where nothing is streamed. Their programs
+are in ``benchmarks/programs``.
 """
