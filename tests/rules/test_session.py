@@ -74,14 +74,14 @@ def test_after_the_handshake_the_peer_is_who_initialize_named() -> None:
 def test_initialize_again_starts_over() -> None:
     session = opened()
     session.set_level("error")
-    session.subscribed.add("a:b")
+    session.subscribed["a:b"] = True
     session.state["kept"] = 1
     before = session.state
     session.admit("tools/list", None)
     session.open(InitializeRequestParams("2024-11-05", ClientCapabilities(), INFO))
     assert session.peer is not None
     assert (session.peer.revision.name, session.peer.log_level) == ("2024-11-05", "info")
-    assert session.subscribed == set()
+    assert session.subscribed == {}
     assert session.state == {}
     assert before == {"kept": 1}  # what still runs for the old session keeps what it has
     assert not session.ready

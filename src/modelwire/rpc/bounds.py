@@ -27,6 +27,8 @@ MAX_HEARD = 1 << 26
 class OpenBytes:
     """Knows how large the large requests are that are open."""
 
+    __slots__ = ("_held",)
+
     def __init__(self) -> None:
         self._held: list[tuple[list[weakref.ref[Call]], int]] = []
 
@@ -48,6 +50,8 @@ def _is_open(call: weakref.ref[Call]) -> bool:
 
 class Callbacks:
     """The async callbacks of one connection that still run."""
+
+    __slots__ = ("_running", "_size")
 
     def __init__(self) -> None:
         self._running: dict[asyncio.Future[Any], int] = {}

@@ -125,8 +125,7 @@ class Call(Struct, eq=False, weakref=True):
         for watcher in self._watchers:
             watcher()
         if self.task is not None and not self.task.done():
-            self.connection.leaving.add(self.task)
-            self.task.add_done_callback(self.connection.leaving.discard)
+            self.connection.leaves(self.task)
             self.task.cancel(reason)
 
     def on_cancel(self, watcher: Callable[[], None]) -> None:

@@ -11,7 +11,6 @@ import contextlib
 import inspect
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +44,10 @@ MAX_REQUESTS = 4096
 """How many requests of one connection may be open at once; above it a request is refused, and the rest go on."""
 
 
+HEARD = 64
+"""How many names of notifications are kept."""
 NAME = 100
-"""Characters of a notification's name that are kept."""
+"""Characters of such a name that are kept."""
 
 
 class _Cancelled(Struct):
@@ -77,6 +78,14 @@ class Connection:
             noise, and answers only what is a request with a readable id.
     """
 
+    # Servers hold thousands of idle ones; without a dict each is a quarter of the size.
+    __slots__ = (
+        "__weakref__", "_answers_invalid", "_complained", "_dropped", "_large", "_leaving", "_send", "_stopped",
+        "_stoppers", "_timer", "answers_requests", "batching", "callbacks", "calls", "crowded", "deaf", "dispatcher",
+        "dropped_count", "ended", "heard", "heard_count", "loop", "observers", "on_stop", "pending", "post", "session",
+        "shared", "thread", "when_room",
+    )  # fmt: skip
+
     def __init__(
         self,
         dispatcher: Dispatcher,
@@ -93,8 +102,7 @@ class Connection:
         self.observers = observers
         self.calls: dict[IdKey, Call] = {}
         """The peer's requests that are being answered."""
-        self.leaving: set[asyncio.Task[Any]] = set()
-        """What still runs for requests that were cancelled."""
+        self._leaving: set[asyncio.Task[Any]] | None = None
         self.pending = Pending()
         self.batching = False
         """Whether the peer may send batches; on a server the session's revision says so."""
@@ -104,7 +112,8 @@ class Connection:
         """Why nothing more will come, and nothing can be sent, once that is so."""
         self.deaf: Exception | None = None
         """Why nothing more will come although frames can still be sent, once that is so."""
-        self.heard: deque[str] = deque(maxlen=64)
+        self.heard: list[str] = []
+        """The names of the last notifications."""
         self.heard_count = 0
         self.dropped_count = 0
         self._dropped = ""
@@ -124,10 +133,9 @@ class Connection:
         self._stoppers = 0
         self._stopped = 0.0
         """How many keep the deadlines from passing, and since when."""
-        self._complained: set[str] = set()
+        self._complained: set[str] | None = None
         self.callbacks = Callbacks()
         """What still runs of what the user wants to be told."""
-        self.follow = self.callbacks.follow
         self._large = OpenBytes()
 
     # ------------------------------------------------------------------ out
@@ -285,7 +293,7 @@ class Connection:
         clauses: list[str] = []
         count = self.heard_count - heard
         if count:
-            names = sorted(set(list(self.heard)[-count:]))
+            names = sorted(set(self.heard[-count:]))
             clauses.append(f"{count} notification{'s' if count > 1 else ''} ({', '.join(names)})")
         count = self.dropped_count - dropped
         if count:
@@ -364,6 +372,8 @@ class Connection:
                 entry.settle(peer_error(message.code, message.message, message.data))
 
     def _notification(self, message: Notification) -> None:
+        if len(self.heard) >= HEARD:
+            del self.heard[0]
         self.heard.append(message.method[:NAME])
         self.heard_count += 1
         if message.method == "notifications/cancelled":
@@ -411,8 +421,19 @@ class Connection:
         Args:
             seconds: How long to wait at most.
         """
-        if self.leaving:
-            await asyncio.wait(self.leaving, timeout=seconds)
+        if self._leaving:
+            await asyncio.wait(self._leaving, timeout=seconds)
+
+    def leaves(self, task: asyncio.Task[Any]) -> None:
+        """Note what still runs for a request that was cancelled."""
+        if self._leaving is None:
+            self._leaving = set()
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    def follow(self, told: Any, size: int = 0) -> asyncio.Future[Any]:
+        """Run a callback that turned out to be async; see `Callbacks.follow`."""
+        return self.callbacks.follow(told, size)
 
     def _to_nobody(self, key: IdKey | None) -> None:
         if self.pending.was_ours(key):
@@ -435,6 +456,8 @@ class Connection:
 
     def complain(self, text: str, *details: Any) -> None:
         """Warn of what the peer does wrong, once for each kind: a peer that floods us must not flood the log."""
+        if self._complained is None:
+            self._complained = set()
         first = text not in self._complained
         self._complained.add(text)
         more = "; more of this kind is logged for debugging only" if first else ""

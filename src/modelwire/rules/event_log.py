@@ -16,14 +16,18 @@ class EventLog:
         stream: The stream's number in its session; part of every id, so that an id names stream and place.
     """
 
+    __slots__ = ("_bytes", "_kept", "last", "stream")
+
     def __init__(self, stream: int) -> None:
         self.stream = stream
-        self._kept: deque[tuple[int, bytes]] = deque()
+        self._kept: deque[tuple[int, bytes]] | None = None  # an empty one is larger than the rest
         self._bytes = 0
         self.last = 0
 
     def add(self, data: bytes) -> str:
         """Take in what is said next, and return its id."""
+        if self._kept is None:
+            self._kept = deque()
         self.last += 1
         self._kept.append((self.last, data))
         self._bytes += len(data)
@@ -33,7 +37,7 @@ class EventLog:
 
     def after(self, place: int) -> list[tuple[str, bytes]]:
         """Return what was said after a place, as far as it is kept: ids and data."""
-        return [(event_id(self.stream, number), data) for number, data in self._kept if number > place]
+        return [(event_id(self.stream, number), data) for number, data in self._kept or () if number > place]
 
     def says(self, place: int) -> bool:
         """Whether this stream has had a place, and everything that was said after it is kept."""

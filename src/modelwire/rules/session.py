@@ -88,7 +88,7 @@ class Session:
     """
 
     __slots__ = (
-        "concealed", "declared", "initialized", "on_ready", "peer", "principal", "served", "state", "subscribed"
+        "declared", "initialized", "on_ready", "peer", "principal", "served", "state", "subscribed"
     )  # fmt: skip
 
     def __init__(self, principal: str | None = None) -> None:
@@ -99,10 +99,9 @@ class Session:
         """Whether ``notifications/initialized`` (or a bare ``initialized``) has come."""
         self.served = False
         """Whether an ordinary request has been admitted since the handshake."""
-        self.subscribed: set[str] = set()
-        """The URIs of ``resources/subscribe``."""
-        self.concealed: set[str] = set()
-        """Those of them that are not there for this client: it is not told of them, and cannot know that either."""
+        self.subscribed: dict[str, bool] = {}
+        """The URIs of ``resources/subscribe``, and whether each is there for this client: it is not told of one that
+        is not, and cannot know that either."""
         self.state: dict[str, Any] = {}
         """What handlers keep from one request to the next; for handshake revisions, which have sessions."""
         self.declared: Mapping[str, Any] = {}
@@ -131,7 +130,6 @@ class Session:
         self.peer = Peer(revision, params.client_info, params.capabilities, "info", self.principal)
         self.served = self.initialized = False
         self.subscribed.clear()
-        self.concealed.clear()
         self.state = {}
         return revision
 

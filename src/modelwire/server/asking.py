@@ -312,8 +312,7 @@ class Exchange:
         root.cancelled = True
         root.cancel_reason = reason
         if root.task is not None and not root.task.done():
-            root.connection.leaving.add(root.task)
-            root.task.add_done_callback(root.connection.leaving.discard)
+            root.connection.leaves(root.task)
             root.task.cancel(reason)
 
     # ------------------------------------------------------------------ time

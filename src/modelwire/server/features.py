@@ -36,7 +36,7 @@ from modelwire.server.registry import Registry
 from modelwire.server.resources import ResourceEntry, Resources, TemplateEntry
 from modelwire.server.sealing import KeyRing
 from modelwire.server.signature import waits_for_a_name
-from modelwire.server.subscriptions import Hub, Listeners, Subscriber, session_subscriber, subscribe, unsubscribe
+from modelwire.server.subscriptions import Hub, Listeners, SessionSubscriber, subscribe, unsubscribe
 from modelwire.server.switches import Kind, Switches
 from modelwire.server.tools import ToolEntry, Tools
 from modelwire.server.visibility import Visibility
@@ -92,7 +92,7 @@ class Features:
         self.later = Later()
         self.hub = Hub()
         self.listeners = Listeners(self.hub, self._declared_lists, self._concealed)
-        self._sessions: dict[Connection, Subscriber] = {}
+        self._sessions: dict[Connection, SessionSubscriber] = {}
         self._notices: dict[str, Callable[[Connection, Notification], object]] = {}
         common: dict[str, Any] = {"page_size": page_size, "server_info": identity}
         self.tools = Tools(
@@ -312,7 +312,7 @@ class Features:
         """
         self.later.settle()
         connection.shared = running
-        subscriber = session_subscriber(connection, self._announcements if announce_lists else lambda name: [])
+        subscriber = SessionSubscriber(connection, self._announcements if announce_lists else None)
         self._sessions[connection] = subscriber
         connection.session.on_ready = subscriber.kick
         self.hub.add(subscriber)

@@ -23,29 +23,31 @@ from modelwire.rules.subscriptions import MAX_SUBSCRIPTIONS, News, agreed, wants
 
 
 class Subscriber:
-    """One receiver of news on one connection.
+    """One receiver of news on one connection; what it wants to know, and how it is told, is its kind's business.
 
     Args:
         connection: Where it is told.
-        wants: Whether a piece of news is for it.
-        tell: Sends one piece of news.
-        ready: Whether it may be told by now.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        *,
-        wants: Callable[[str, str], bool],
-        tell: Callable[[str, str], None],
-        ready: Callable[[], bool] = lambda: True,
-    ) -> None:
+    __slots__ = ("_news", "_scheduled", "connection")
+
+    def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self._wants = wants
-        self._tell = tell
-        self._ready = ready
         self._news = News()
         self._scheduled = False
+
+    def wants(self, kind: str, name: str) -> bool:
+        """Whether a piece of news is for it."""
+        raise NotImplementedError
+
+    def tell(self, kind: str, name: str) -> None:
+        """Send one piece of news."""
+        raise NotImplementedError
+
+    @property
+    def ready(self) -> bool:
+        """Whether it may be told by now."""
+        return True
 
     def offer(self, kind: str, name: str) -> None:
         """Take a piece of news, from any thread."""
@@ -58,21 +60,21 @@ class Subscriber:
             return  # its event loop is gone, and so is whoever listened
 
     def _offer(self, kind: str, name: str) -> None:
-        if self._wants(kind, name):
+        if self.wants(kind, name):
             self._news.add(kind, name)
             self.kick()
 
     def kick(self) -> None:
         """See that pending news are told, once that may be and once there is room."""
-        if self._news and not self._scheduled and self._ready():
+        if self._news and not self._scheduled and self.ready:
             self._scheduled = True
             self.connection.when_room(self._flush)
 
     def _flush(self) -> None:
         self._scheduled = False
-        if self.connection.ended is None and self._ready():  # it may have opened anew since
+        if self.connection.ended is None and self.ready:  # it may have opened anew since
             for kind, name in self._news.take():
-                self._tell(kind, name)
+                self.tell(kind, name)
 
 
 class Hub:
@@ -105,32 +107,44 @@ class Hub:
             subscriber.offer(kind, name)
 
 
-def session_subscriber(connection: Connection, announce: Callable[[str], list[bytes]]) -> Subscriber:
-    """Return the subscriber that stands for a handshake session.
+class SessionSubscriber(Subscriber):
+    """Stands for a handshake session.
 
     Args:
         connection: The session's connection.
-        announce: Returns further frames to send when a list changed.
+        announce: Returns further frames to send when a list changed; None for none.
     """
-    session = connection.session
 
-    def wanted(kind: str, name: str) -> bool:
+    __slots__ = ("_announce",)
+
+    def __init__(self, connection: Connection, announce: Callable[[str], list[bytes]] | None) -> None:
+        super().__init__(connection)
+        self._announce = announce
+
+    @property
+    def ready(self) -> bool:
+        """Whether the client has finished opening."""
+        return self.connection.session.ready
+
+    def wants(self, kind: str, name: str) -> bool:
+        """Whether the session was promised this."""
+        session = self.connection.session
         if session.peer is None:
             return False
         if kind == "resource":
-            return name in session.subscribed and name not in session.concealed
+            return session.subscribed.get(name, False)
         return bool(session.declared.get(name, {}).get("listChanged"))
 
-    def tell(kind: str, name: str) -> None:
+    def tell(self, kind: str, name: str) -> None:
+        """Send one piece of news."""
+        connection = self.connection
         if kind == "resource":
             connection.notify("notifications/resources/updated", b'{"uri":' + msgspec.json.encode(name) + b"}")
             return
         connection.notify(f"notifications/{name}/list_changed")
-        if session.initialized:
-            for frame in announce(name):
+        if connection.session.initialized and self._announce is not None:
+            for frame in self._announce(name):
                 connection.post(frame)
-
-    return Subscriber(connection, wants=wanted, tell=tell, ready=lambda: session.ready)
 
 
 def subscribe(call: Call, concealed: bool) -> dict[str, Any]:
@@ -147,20 +161,17 @@ def subscribe(call: Call, concealed: bool) -> dict[str, Any]:
         raise RpcError(
             INVALID_PARAMS, f"this session follows {MAX_SUBSCRIPTIONS} resources already; unsubscribe from some"
         )
-    subscribed.add(call.params.uri)
-    (session.concealed.add if concealed else session.concealed.discard)(call.params.uri)
+    subscribed[call.params.uri] = not concealed
     return {}
 
 
 def unsubscribe(call: Call) -> dict[str, Any]:
     """Answer ``resources/unsubscribe``; one that does not exist is not an error."""
-    session = call.connection.session
-    session.subscribed.discard(call.params.uri)
-    session.concealed.discard(call.params.uri)
+    call.connection.session.subscribed.pop(call.params.uri, None)
     return {}
 
 
-class Listen:
+class Listen(Subscriber):
     """One ``subscriptions/listen``: acknowledged first, open until the client cancels it or the server ends it.
 
     Args:
@@ -169,21 +180,25 @@ class Listen:
         concealed: Of the URIs in it those that are not told of.
     """
 
+    __slots__ = ("_call", "_concealed", "_given", "ending")
+
     def __init__(self, call: Call, given: SubscriptionFilter, concealed: frozenset[str]) -> None:
+        super().__init__(call.connection)
         self._call = call
         self._given = given
         self._concealed = concealed
-        self.ending = asyncio.Event()
-        self.subscriber = Subscriber(call.connection, wants=self._wants, tell=self._tell)
+        self.ending: asyncio.Future[None] = call.connection.loop.create_future()
 
     @property
     def _tag(self) -> bytes:
         return b'"_meta":{"' + SUBSCRIPTION_ID.encode() + b'":' + self._call.id + b"}"
 
-    def _wants(self, kind: str, name: str) -> bool:
+    def wants(self, kind: str, name: str) -> bool:
+        """Whether the subscription is to this."""
         return wants(self._given, kind, name) and name not in self._concealed
 
-    def _tell(self, kind: str, name: str) -> None:
+    def tell(self, kind: str, name: str) -> None:
+        """Send one piece of news."""
         if kind == "resource":
             uri = msgspec.json.encode(name)
             self._call.notify("notifications/resources/updated", b"{" + self._tag + b',"uri":' + uri + b"}")
@@ -206,7 +221,8 @@ class Listen:
         """
         params = b'{"requestId":' + self._call.id + b',"reason":"the server ends the subscription"}'
         (self._call.send or self._call.connection.post)(jsonrpc.encode_notification("notifications/cancelled", params))
-        self.ending.set()
+        if not self.ending.done():
+            self.ending.set_result(None)
 
     def result(self) -> dict[str, Any]:
         """Return the result that tells the client of the graceful end."""
@@ -243,12 +259,12 @@ class Listeners:
         concealed = self._concealed(wanted.resource_subscriptions or (), call)
         listen = Listen(call, agreed(wanted, self._declared()), concealed)
         listen.acknowledge()
-        self._hub.add(listen.subscriber)
+        self._hub.add(listen)
         self._open[call] = listen
         try:
-            await listen.ending.wait()
+            await listen.ending
         finally:
-            self._hub.remove(listen.subscriber)
+            self._hub.remove(listen)
             del self._open[call]
         return listen.result()
 

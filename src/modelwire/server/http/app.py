@@ -81,7 +81,8 @@ class App:
         if route is not None:
             await route(scope, receive, send)
         elif scope["type"] == "http":
-            await self._http(scope, receive, send)
+            # What is left to do may take hours, in which nothing of the way to it stays.
+            await (await self._http(scope, receive, send))
         elif scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1000, "reason": "there is no WebSocket here"})
@@ -133,41 +134,38 @@ class App:
 
     # ------------------------------------------------------------------ requests
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Return what answers a request."""
         if self._health is not None and below(scope) == self._health:
-            await self._say_how_it_is(scope["method"], send)
-            return
+            return self._say_how_it_is(scope["method"], send)
         head = self._heads.of(scope)
         if head.origin is not None:
             send = _with(send, cors.shared_with(head.origin))
         refusal = _ENDING if self._closed else head.refusal
         if refusal is not None:
-            await refuse(send, refusal, method=scope["method"])
-        elif scope["method"] == "OPTIONS":
+            return refuse(send, refusal, method=scope["method"])
+        if scope["method"] == "OPTIONS":
             more = [] if head.origin is None else cors.preflight(head.headers)
-            await respond(send, 204, headers=[(b"allow", self._heads.methods.encode()), *more])
-        elif scope["method"] == "POST":
-            body = await whole_body(receive, self._server.max_message)
-            if isinstance(body, Refusal):
-                await respond(send, body.status, body.body(), [(b"connection", b"close")])
-            else:
-                await self._answer(scope, receive, send, head, body)
-        else:
-            await self._answer(scope, receive, send, head, b"")
+            return respond(send, 204, headers=[(b"allow", self._heads.methods.encode()), *more])
+        body = b""
+        if scope["method"] == "POST":
+            whole = await whole_body(receive, self._server.max_message)
+            if isinstance(whole, Refusal):
+                return respond(send, whole.status, whole.body(), [(b"connection", b"close")])
+            body = whole
+        return await self._answer(scope, receive, send, head, body)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, head: Head, body: bytes) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, head: Head, body: bytes) -> Awaitable[None]:
         running = self._running or await self.start()
         principal = None if self._principal is None else await _asks(self._principal, scope)
         if head.routed is not None:
             answer = self._at_once.answer(head.routed, body, principal)
             if answer is not None:
-                await respond(send, answer[1], answer[0])
-                return
+                return respond(send, answer[1], answer[0])
         incoming = Incoming(scope, receive, send, head, body, principal)
         if self._old is not None and head.path in SSE_PATHS:
-            await self._old.answer(running, incoming)
-        else:
-            await self._route(running, incoming)
+            return self._old.answer(running, incoming)
+        return self._route(running, incoming)
 
     def directly(self, scope: Scope, body: bytes) -> tuple[bytes, int] | None:
         """Return the answer to a POST and its status, where that needs no waiting; None where it does.
@@ -183,24 +181,21 @@ class App:
             return None
         return self._at_once.answer(head.routed, body, None)
 
-    async def _route(self, running: Running, incoming: Incoming) -> None:
+    def _route(self, running: Running, incoming: Incoming) -> Awaitable[None]:
         method = incoming.scope["method"]
         if method == "GET":
-            await handshake.get(self._sessions, incoming)
-            return
+            return handshake.get(self._sessions, incoming)
         if method == "DELETE":
-            await handshake.delete(self._sessions, incoming)
-            return
+            return handshake.delete(self._sessions, incoming)
         message: Any
         try:
             message = jsonrpc.decode(incoming.body)
         except InvalidFrame as invalid:
             message = invalid
         if per_request.names_per_request(incoming.head.revision, message):
-            await per_request.answer(self._server, running, self._at_work, incoming, message)
-        else:
-            post = handshake.post_alone if self._stateless else handshake.post
-            await post(self._server, running, self._sessions, incoming, message)
+            return per_request.answer(self._server, running, self._at_work, incoming, message)
+        post = handshake.post_alone if self._stateless else handshake.post
+        return post(self._server, running, self._sessions, incoming, message)
 
     async def _say_how_it_is(self, method: str, send: Send) -> None:
         if method not in ("GET", "HEAD"):

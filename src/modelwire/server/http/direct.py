@@ -22,6 +22,8 @@ _NO_PLAIN_PATH: Final = frozenset(b"?%#")
 class Direct(Guarded):
     """A connection."""
 
+    __slots__ = ("_held",)
+
     app: App
     parser: Any
     cycle: Any

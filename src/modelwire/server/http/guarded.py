@@ -24,11 +24,67 @@ class _TooLarge(Exception):
     pass
 
 
+class _Line(list[Any]):
+    """Requests that wait for their turn. There hardly ever are any, and an empty list is a tenth of an empty deque."""
+
+    def appendleft(self, item: Any) -> None:
+        self.insert(0, item)
+
+
+class Flow:
+    """Whether a connection may be read and written: what uvicorn's own does, at a tenth of its size.
+
+    Args:
+        transport: The connection's.
+    """
+
+    __slots__ = ("_room", "_transport", "read_paused", "write_paused")
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self.read_paused = self.write_paused = False
+        self._room: asyncio.Future[None] | None = None
+
+    async def drain(self) -> None:
+        """Wait until more may be written."""
+        while self.write_paused:
+            if self._room is None:
+                self._room = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._room)
+
+    def pause_reading(self) -> None:
+        """Read no more."""
+        if not self.read_paused:
+            self.read_paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        if self.read_paused:
+            self.read_paused = False
+            self._transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        """Have whoever writes wait."""
+        self.write_paused = True
+
+    def resume_writing(self) -> None:
+        """Let them go on."""
+        self.write_paused = False
+        if self._room is not None:
+            self._room.set_result(None)
+            self._room = None
+
+
 class Guarded(HttpToolsProtocol):
     """A connection."""
 
+    # Beyond thirty attributes a dict is no longer shared with those of its kind, and costs a KiB and a half.
+    __slots__ = ("_chunk", "_partial", "_patience", "_seen", "_too_large")
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.pipeline = _Line()  # type: ignore[assignment]
         self._patience: asyncio.TimerHandle | None = None
         self._partial = True
         """Whether headers are awaited, or come."""
@@ -37,6 +93,7 @@ class Guarded(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]
+        self.flow = Flow(transport)  # type: ignore[assignment]
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:

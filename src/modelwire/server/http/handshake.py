@@ -136,10 +136,6 @@ async def _stream(session: HttpSession, incoming: Incoming, found: Call | BatchC
     reply = Reply(incoming.send, silence=SOON, opening=stream.prime)
     stream.attach(reply)
     session.start(found, stream, incoming)
-    await _heard(stream, reply, incoming)
-
-
-async def _heard(stream: Stream, reply: Reply, incoming: Incoming) -> None:
     try:
         await reply.run(incoming.receive)
     finally:
@@ -166,8 +162,9 @@ async def get(sessions: Sessions, incoming: Incoming) -> None:
         reply.end()
     session.busy += 1
     try:
-        await _heard(stream, reply, incoming)
+        await reply.run(incoming.receive)
     finally:
+        stream.detach(reply)
         session.busy -= 1
 
 

@@ -7,7 +7,7 @@ what `modelwire.server.parking` parks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -67,8 +67,8 @@ def _version(params: _Named) -> str | None:
     return None if found is UNSET else found
 
 
-async def answer(server: Server, running: Running, at_work: AtWork, incoming: Incoming, message: Any) -> None:
-    """Answer a POST of 2026-07-28, or one that says it is of a revision that nobody knows.
+def answer(server: Server, running: Running, at_work: AtWork, incoming: Incoming, message: Any) -> Awaitable[None]:
+    """Return what answers a POST of 2026-07-28, or one that says it is of a revision that nobody knows.
 
     Args:
         server: The server.
@@ -80,13 +80,11 @@ async def answer(server: Server, running: Running, at_work: AtWork, incoming: In
     tell_frame(server.observers, "in", incoming.body)
     refused = _refused(incoming, message)
     if refused is not None:
-        await _sent(server, incoming, *refused)
-        return
+        return _sent(server, incoming, *refused)
     if not isinstance(message, Request):
         # "This revision of the core protocol defines no client-to-server notifications over Streamable HTTP."
-        await respond(incoming.send, 202)
-        return
-    await _call(server, running, at_work, incoming, message)
+        return respond(incoming.send, 202)
+    return _call(server, running, at_work, incoming, message)
 
 
 def _refused(incoming: Incoming, message: Any) -> tuple[bytes, int] | None:

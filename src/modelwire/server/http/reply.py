@@ -7,7 +7,6 @@ its business.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
@@ -41,6 +40,11 @@ class Reply:
         opening: Says what stands at the beginning of a stream that begins because of silence.
     """
 
+    __slots__ = (
+        "__weakref__", "_answer", "_events", "_gone", "_opening", "_over", "_send", "_silence", "_spoke", "_timer",
+        "_wake", "_watching", "streaming", "waiting",
+    )  # fmt: skip
+
     def __init__(
         self,
         send: Send,
@@ -50,7 +54,7 @@ class Reply:
         self._send = send
         self._silence = SILENCE if silence is None else silence
         self._opening = opening
-        self._events: deque[bytes] = deque()
+        self._events: list[bytes] = []
         self._answer: tuple[bytes, int] | None = None
         self._over = self._gone = False
         self._wake: asyncio.Future[None] | None = None
@@ -108,8 +112,14 @@ class Reply:
         Args:
             receive: ASGI's; it tells when the client goes.
         """
+        loop = asyncio.get_running_loop()
         try:
-            await self._run(receive)
+            while not self._gone and await self._said():
+                self._wake = loop.create_future()
+                self._arm(loop, receive)
+                await self._wake
+                if not (self._gone or self._events or self._over) and loop.time() >= self._spoke + self._patience:
+                    await self._break_silence(loop)
         except OSError:  # ASGI says of a client that has gone with this, or with nothing at all
             self._gone = True
         finally:
@@ -121,36 +131,30 @@ class Reply:
                 await asyncio.wait([self._watching])
         return not self._gone
 
-    async def _run(self, receive: Receive) -> None:
-        while not self._gone:
-            if self._answer is not None:
-                await self._whole(*self._answer)
-                return
-            if self._events or self.streaming:
-                await self._flush()
-            if self._over and not self._events:
-                await self._end_stream()
-                return
-            if not self._events:
-                await self._stirred(receive)
+    async def _said(self) -> bool:
+        """Send what there is; return whether more may come."""
+        if self._answer is not None:
+            await self._whole(*self._answer)
+            return False
+        while self._events and not self._gone:
+            await self._flush()
+        if self._over:
+            await self._end_stream()
+        return not self._over
 
-    async def _stirred(self, receive: Receive) -> None:
-        """Wait until there is something to be sent, or nobody to send it to; break a silence that is too long."""
-        loop = asyncio.get_running_loop()
-        if self._timer is None:
-            self._spoke = loop.time()
-            # Most answers are there before this is over. Whoever waits for nothing needs nobody who watches.
-            self._timer = loop.call_later(min(SOON_GONE, self._patience), self._tick, loop, receive)
-        self._wake = loop.create_future()
-        await self._wake
-        if self._gone or self._events or self._over or loop.time() < self._spoke + self._patience:
-            return
+    async def _break_silence(self, loop: asyncio.AbstractEventLoop) -> None:
         self._spoke = loop.time()
         if self._opening is not None and not self.streaming:
             self._opening(self)
         if not self._events:
             await self._start()
             await self._body(sse.COMMENT)
+
+    def _arm(self, loop: asyncio.AbstractEventLoop, receive: Receive) -> None:
+        if self._timer is None:
+            self._spoke = loop.time()
+            # Most answers are there before this is over. Whoever waits for nothing needs nobody who watches.
+            self._timer = loop.call_later(min(SOON_GONE, self._patience), self._tick, loop, receive)
 
     @property
     def _patience(self) -> float:
@@ -167,14 +171,15 @@ class Reply:
 
     async def _watch(self, receive: Receive) -> None:
         try:
-            await gone(receive)
+            while (await receive())["type"] != "http.disconnect":
+                pass
         finally:
             self._gone = True
             self._stir()
 
     async def _flush(self) -> None:
         await self._start()
-        while self._events:
+        if self._events:
             chunk = b"".join(self._events)
             self._events.clear()
             self._spoke = asyncio.get_running_loop().time()

@@ -44,6 +44,8 @@ class Stream:
         kept: Whether a client can come back to it at all.
     """
 
+    __slots__ = ("_kept", "begun", "ended", "heard", "log", "number", "primed", "reply")
+
     def __init__(self, number: int, *, primed: bool, kept: bool = True) -> None:
         self.number = number
         self.log = EventLog(number)
@@ -112,6 +114,8 @@ class HttpSession:
         principal: Whose it is; nobody else may use it.
         kept: Whether the client can come back to it; otherwise it is for one POST.
     """
+
+    __slots__ = ("_numbers", "_server", "busy", "connection", "id", "kept", "last_used", "own", "principal", "streams")
 
     def __init__(self, server: Server, running: Running, principal: str | None, *, kept: bool = True) -> None:
         self.id = secrets.token_urlsafe(24)
