@@ -419,7 +419,7 @@ async def test_finishing_lets_cancelled_requests_clean_up_but_not_for_ever(by_pe
             await clock.advance(1)
             await finishing
         assert (link.connection._leaving or set()) == set(tasks)
-        for task in link.connection.leaving:
+        for task in list(link.connection._leaving or ()):
             task.cancel()
 
 

@@ -36,11 +36,13 @@ class Route:
         handle: Called with the `Call`. An async function, or with ``immediate`` a plain one.
         params: The type that the parameters are decoded into; None leaves them raw.
         immediate: Answer at once, in the order of arrival, without a task. For what never waits.
+        lasts: Called with the `Call`, and with what takes the result at the end: begins what stays open until somebody
+            ends it, without a task; ``handle`` does the same with one.
         now: Called with the `Call`, says whether its handler never waits: returns a plain function that takes the call
             and returns the JSON of its result, or None.
     """
 
-    __slots__ = ("_decode", "allowed", "handle", "immediate", "method", "now", "params")
+    __slots__ = ("_decode", "allowed", "handle", "immediate", "lasts", "method", "now", "params")
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class Route:
         params: type[Any] | None,
         *,
         immediate: bool = False,
+        lasts: Callable[[Call, Callable[[Any], None]], None] | None = None,
         now: Callable[[Call], Callable[[Call], bytes] | None] | None = None,
     ) -> None:
         self.method = method
@@ -56,6 +59,7 @@ class Route:
         self.params = params
         self._decode: Callable[[Raw], Any] = msgspec.json.Decoder(_OBJECT if params is None else params).decode
         self.immediate = immediate
+        self.lasts = lasts
         self.now = now
         self.allowed = frozenset(r.name for r in REVISIONS if r.covers(method.since, method.until))
 
@@ -208,6 +212,17 @@ class Dispatcher:
     def answer_now(self, call: Call, now: Callable[[Call], bytes]) -> None:
         """Do as `answer` does with a call that has `Call.now`, at once."""
         call.answered(self.frame_now(call, now))
+
+    def begin(self, call: Call) -> bool:
+        """Begin to answer a call that lasts, without a task; return whether it is one that can be begun so."""
+        lasts = self.routes[call.method.name].lasts
+        if lasts is None:
+            return False
+        try:
+            lasts(call, lambda result: call.answered(self._encoded(call, result)))
+        except BaseException as error:
+            call.answered(self._failure(call, error))
+        return True
 
     def frame_now(self, call: Call, now: Callable[[Call], bytes]) -> bytes:
         """Return the answer to a call that has `Call.now`."""

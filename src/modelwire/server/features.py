@@ -160,7 +160,12 @@ class Features:
             Route(METHODS["prompts/list"], self.prompts.registry.page, t.PaginatedRequestParams, immediate=True),
             Route(METHODS["prompts/get"], asking(self.prompts.get), t.GetPromptRequestParams),
             Route(METHODS["completion/complete"], self.completions.complete, t.CompleteRequestParams),
-            Route(METHODS["subscriptions/listen"], self.listeners.listen, t.SubscriptionsListenRequestParams),
+            Route(
+                METHODS["subscriptions/listen"],
+                self.listeners.listen,
+                t.SubscriptionsListenRequestParams,
+                lasts=self.listeners.begin,
+            ),
         ]
 
     def add_files(self, source: Source, pool: WorkerPool, seen: Visibility) -> None:

@@ -116,6 +116,9 @@ def _items(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
+_NONE: frozenset[str] = frozenset()
+
+
 class Resources:
     """The resources of a server.
 
@@ -215,7 +218,7 @@ class Resources:
         A URI that was never registered is not concealed: it may be followed, and told of.
         """
         if not any(collection.hides for collection in self.collections):
-            return frozenset()
+            return _NONE
         shown, families = self.fixed.shows(call), self.templates.visible(call).values()
         files, sources = list(self.files or ()), list((self.files.visible(call) if self.files else {}).values())
 

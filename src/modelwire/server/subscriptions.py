@@ -178,20 +178,27 @@ class Listen(Subscriber):
         call: The request.
         given: What is acknowledged.
         concealed: Of the URIs in it those that are not told of.
+        done: Takes the result that tells the client of the graceful end.
     """
 
-    __slots__ = ("_call", "_concealed", "_given", "ending")
+    __slots__ = ("_concealed", "_done", "_given", "call")
 
-    def __init__(self, call: Call, given: SubscriptionFilter, concealed: frozenset[str]) -> None:
+    def __init__(
+        self,
+        call: Call,
+        given: SubscriptionFilter,
+        concealed: frozenset[str],
+        done: Callable[[dict[str, Any]], None],
+    ) -> None:
         super().__init__(call.connection)
-        self._call = call
+        self.call = call
         self._given = given
         self._concealed = concealed
-        self.ending: asyncio.Future[None] = call.connection.loop.create_future()
+        self._done = done
 
     @property
     def _tag(self) -> bytes:
-        return b'"_meta":{"' + SUBSCRIPTION_ID.encode() + b'":' + self._call.id + b"}"
+        return b'"_meta":{"' + SUBSCRIPTION_ID.encode() + b'":' + self.call.id + b"}"
 
     def wants(self, kind: str, name: str) -> bool:
         """Whether the subscription is to this."""
@@ -201,14 +208,14 @@ class Listen(Subscriber):
         """Send one piece of news."""
         if kind == "resource":
             uri = msgspec.json.encode(name)
-            self._call.notify("notifications/resources/updated", b"{" + self._tag + b',"uri":' + uri + b"}")
+            self.call.notify("notifications/resources/updated", b"{" + self._tag + b',"uri":' + uri + b"}")
         else:
-            self._call.notify(f"notifications/{name}/list_changed", b"{" + self._tag + b"}")
+            self.call.notify(f"notifications/{name}/list_changed", b"{" + self._tag + b"}")
 
     def acknowledge(self) -> None:
         """Send the acknowledgment, which must come before anything else."""
-        given = wire.encode(self._given, self._call.peer.revision)
-        self._call.notify(
+        given = wire.encode(self._given, self.call.peer.revision)
+        self.call.notify(
             "notifications/subscriptions/acknowledged", b"{" + self._tag + b',"notifications":' + given + b"}"
         )
 
@@ -219,14 +226,9 @@ class Listen(Subscriber):
         that subscription stream" (basic/patterns/cancellation); "it SHOULD respond to the original request with a
         completion result" (basic/patterns/subscriptions).
         """
-        params = b'{"requestId":' + self._call.id + b',"reason":"the server ends the subscription"}'
-        (self._call.send or self._call.connection.post)(jsonrpc.encode_notification("notifications/cancelled", params))
-        if not self.ending.done():
-            self.ending.set_result(None)
-
-    def result(self) -> dict[str, Any]:
-        """Return the result that tells the client of the graceful end."""
-        return {"_meta": {SUBSCRIPTION_ID: msgspec.Raw(self._call.id)}}
+        params = b'{"requestId":' + self.call.id + b',"reason":"the server ends the subscription"}'
+        (self.call.send or self.call.connection.post)(jsonrpc.encode_notification("notifications/cancelled", params))
+        self._done({"_meta": {SUBSCRIPTION_ID: msgspec.Raw(self.call.id)}})
 
 
 class Listeners:
@@ -252,21 +254,38 @@ class Listeners:
 
     async def listen(self, call: Call) -> dict[str, Any]:
         """Answer ``subscriptions/listen``: stay open until the end."""
+        ending: asyncio.Future[dict[str, Any]] = call.connection.loop.create_future()
+        self.begin(call, lambda result: None if ending.done() else ending.set_result(result))
+        try:
+            return await ending
+        finally:
+            self._forget(call)
+
+    def begin(self, call: Call, done: Callable[[dict[str, Any]], None]) -> None:
+        """Begin to answer ``subscriptions/listen``.
+
+        Args:
+            call: The request.
+            done: Takes the result, once the server ends the subscription.
+
+        Raises:
+            RpcError: It is refused.
+        """
         wanted: SubscriptionFilter = call.params.notifications
         if len(wanted.resource_subscriptions or ()) > MAX_SUBSCRIPTIONS:
             raise RpcError(INVALID_PARAMS, f"a subscription may follow {MAX_SUBSCRIPTIONS} resources at most")
         call.lasting = True
         concealed = self._concealed(wanted.resource_subscriptions or (), call)
-        listen = Listen(call, agreed(wanted, self._declared()), concealed)
+        listen = Listen(call, agreed(wanted, self._declared()), concealed, done)
         listen.acknowledge()
         self._hub.add(listen)
         self._open[call] = listen
-        try:
-            await listen.ending
-        finally:
+        call.on_cancel(lambda: self._forget(call))
+
+    def _forget(self, call: Call) -> None:
+        listen = self._open.pop(call, None)
+        if listen is not None:
             self._hub.remove(listen)
-            del self._open[call]
-        return listen.result()
 
     async def end_all(self) -> None:
         """End every subscription of every connection, as `end` does."""
@@ -279,5 +298,6 @@ class Listeners:
         tasks = [call.task for call in self._open if call.connection is connection and call.task is not None]
         for listen in ending:
             listen.end()
+            self._forget(listen.call)
         if tasks:
             await asyncio.wait(tasks, timeout=1)

@@ -25,6 +25,7 @@ from modelwire.server.http.heads import SSE_PATHS, Head, Heads, Scope, below
 from modelwire.server.http.old_sse import OldSse
 from modelwire.server.http.reply import Receive, Send, refuse, respond
 from modelwire.server.http.sessions import Sessions
+from modelwire.server.http.silences import Silences
 from modelwire.server.lifespan import Running
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class App:
         self._sessions = Sessions(max_sessions, session_idle)
         self._old = OldSse(server, max_sessions) if sse else None
         self._at_work = AtWork()
+        self._silences = Silences()
         self._starting = asyncio.Lock()
         self._running: Running | None = None
         self._closed = False
@@ -162,7 +164,7 @@ class App:
             answer = self._at_once.answer(head.routed, body, principal)
             if answer is not None:
                 return respond(send, answer[1], answer[0])
-        incoming = Incoming(scope, receive, send, head, body, principal)
+        incoming = Incoming(scope, receive, send, head, body, principal, self._silences)
         if self._old is not None and head.path in SSE_PATHS:
             return self._old.answer(running, incoming)
         return self._route(running, incoming)

@@ -8,6 +8,7 @@ from typing import Any
 
 from modelwire.server.http.heads import Head
 from modelwire.server.http.reply import Receive, Send
+from modelwire.server.http.silences import Silences
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Incoming:
         head: What its head has decided.
         body: The body; empty where the method has none.
         principal: Who asks, where somebody has looked.
+        silences: Where streams are that say nothing.
     """
 
     scope: MutableMapping[str, Any]
@@ -29,6 +31,7 @@ class Incoming:
     head: Head
     body: bytes
     principal: str | None
+    silences: Silences
 
 
 @dataclass(frozen=True, slots=True)

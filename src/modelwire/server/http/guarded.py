@@ -31,6 +31,35 @@ class _Line(list[Any]):
         self.insert(0, item)
 
 
+class _Signal:
+    """What tells an application of news from its client: an `asyncio.Event`, at a tenth of its size."""
+
+    __slots__ = ("_set", "_waiting")
+
+    def __init__(self) -> None:
+        self._set = False
+        self._waiting: tuple[asyncio.Future[None], ...] = ()
+
+    def set(self) -> None:
+        """Let whoever waits go on."""
+        self._set = True
+        waiting, self._waiting = self._waiting, ()
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def clear(self) -> None:
+        """Have them wait from now on."""
+        self._set = False
+
+    async def wait(self) -> None:
+        """Wait until it is set."""
+        if not self._set:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting = (*self._waiting, waiter)
+            await waiter
+
+
 class Flow:
     """Whether a connection may be read and written: what uvicorn's own does, at a tenth of its size.
 
@@ -127,6 +156,9 @@ class Guarded(HttpToolsProtocol):
     def begin(self) -> None:
         """Have the application told of a request whose headers are there."""
         super().on_headers_complete()
+        parser: Any = self.parser
+        if not (parser.should_upgrade() and self._should_upgrade()):
+            self.cycle.message_event = _Signal()  # type: ignore[assignment]
 
     def send_400_response(self, msg: str) -> None:
         if self._too_large:

@@ -133,7 +133,7 @@ async def _opened(sessions: Sessions, session: HttpSession, incoming: Incoming, 
 
 async def _stream(session: HttpSession, incoming: Incoming, found: Call | BatchCall) -> None:
     stream = session.open_stream()
-    reply = Reply(incoming.send, silence=SOON, opening=stream.prime)
+    reply = Reply(incoming.send, incoming.silences, silence=SOON, opening=stream.prime)
     stream.attach(reply)
     session.start(found, stream, incoming)
     try:
@@ -150,7 +150,7 @@ async def get(sessions: Sessions, incoming: Incoming) -> None:
         await refuse(incoming.send, found)
         return
     session, stream, after = found
-    reply = Reply(incoming.send)
+    reply = Reply(incoming.send, incoming.silences)
     stream.attach(reply)
     if stream.number:
         stream.begun = True

@@ -141,7 +141,7 @@ def _argument_mismatch(server: Server, incoming: Incoming, call: Call) -> str | 
 
 
 async def _call(server: Server, running: Running, at_work: AtWork, incoming: Incoming, message: Request) -> None:
-    reply = Reply(incoming.send)
+    reply = Reply(incoming.send, incoming.silences)
     connection = Connection(server.dispatcher, _event_sink(reply), session=Session(incoming.principal))
     connection.shared = running
     connection.crowded = reply.crowded
@@ -156,8 +156,9 @@ async def _call(server: Server, running: Running, at_work: AtWork, incoming: Inc
     elif isinstance(found, Call):
         found.deliver = finish
         found.http = incoming
-        if not _answered_now(server, incoming, found):
+        if not (_answered_now(server, incoming, found) or server.dispatcher.begin(found)):
             found.task = asyncio.ensure_future(server.dispatcher.answer(found))
+        if found.open:
             at_work.begin(found, reply)
     stayed = False
     try:

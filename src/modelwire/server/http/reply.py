@@ -12,6 +12,7 @@ from typing import Any
 
 from modelwire.rules import sse
 from modelwire.rules.http import EVENTS, JSON, Refusal
+from modelwire.server.http.silences import Silences
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -36,22 +37,25 @@ class Reply:
 
     Args:
         send: ASGI's.
+        silences: Where streams are that say nothing.
         silence: Seconds without a word until a stream begins.
         opening: Says what stands at the beginning of a stream that begins because of silence.
     """
 
     __slots__ = (
-        "__weakref__", "_answer", "_events", "_gone", "_opening", "_over", "_send", "_silence", "_spoke", "_timer",
-        "_wake", "_watching", "streaming", "waiting",
+        "__weakref__", "_answer", "_events", "_gone", "_opening", "_over", "_send", "_silence", "_silences", "_spoke",
+        "_timer", "_wake", "_watching", "streaming", "waiting",
     )  # fmt: skip
 
     def __init__(
         self,
         send: Send,
+        silences: Silences,
         silence: float | None = None,
         opening: Callable[[Reply], None] | None = None,
     ) -> None:
         self._send = send
+        self._silences = silences
         self._silence = SILENCE if silence is None else silence
         self._opening = opening
         self._events: list[bytes] = []
@@ -116,20 +120,27 @@ class Reply:
         try:
             while not self._gone and await self._said():
                 self._wake = loop.create_future()
-                self._arm(loop, receive)
+                if self._timer is None:
+                    self._spoke = loop.time()
+                    # Most answers are there before this is over. Who waits for nothing needs nobody who watches.
+                    self._timer = loop.call_later(min(SOON_GONE, self._patience), self._watch_from_now_on, receive)
                 await self._wake
-                if not (self._gone or self._events or self._over) and loop.time() >= self._spoke + self._patience:
-                    await self._break_silence(loop)
+                if not (self._gone or self._events or self._over):
+                    await self._break_silence()
         except OSError:  # ASGI says of a client that has gone with this, or with nothing at all
             self._gone = True
         finally:
             self._over = True
-            if self._timer is not None:
-                self._timer.cancel()
-            if self._watching is not None:
-                self._watching.cancel()
-                await asyncio.wait([self._watching])
+            await self._let_go()
         return not self._gone
+
+    async def _let_go(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._silences.remove(self)
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
 
     async def _said(self) -> bool:
         """Send what there is; return whether more may come."""
@@ -142,32 +153,30 @@ class Reply:
             await self._end_stream()
         return not self._over
 
-    async def _break_silence(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._spoke = loop.time()
+    async def _break_silence(self) -> None:
         if self._opening is not None and not self.streaming:
             self._opening(self)
         if not self._events:
             await self._start()
             await self._body(sse.COMMENT)
 
-    def _arm(self, loop: asyncio.AbstractEventLoop, receive: Receive) -> None:
-        if self._timer is None:
-            self._spoke = loop.time()
-            # Most answers are there before this is over. Whoever waits for nothing needs nobody who watches.
-            self._timer = loop.call_later(min(SOON_GONE, self._patience), self._tick, loop, receive)
+    @property
+    def due(self) -> float:
+        """See `modelwire.server.http.silences.Silent`."""
+        return self._spoke + self._patience
 
     @property
     def _patience(self) -> float:
         return SILENCE if self.streaming else self._silence
 
-    def _tick(self, loop: asyncio.AbstractEventLoop, receive: Receive) -> None:
-        if self._watching is None:
-            self._watching = loop.create_task(self._watch(receive))
-        now, due = loop.time(), self._spoke + self._patience
-        if now >= due:
-            self._stir()
-            due = now + self._patience
-        self._timer = loop.call_at(due, self._tick, loop, receive)
+    def break_silence(self) -> None:
+        """See `modelwire.server.http.silences.Silent`."""
+        self._spoke = asyncio.get_running_loop().time()
+        self._stir()
+
+    def _watch_from_now_on(self, receive: Receive) -> None:
+        self._watching = asyncio.get_running_loop().create_task(self._watch(receive))
+        self._silences.add(self)
 
     async def _watch(self, receive: Receive) -> None:
         try:
