@@ -10,8 +10,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.server.http.asgi import BOTH, Modern
-from tests.server.http.events import Reader
-from tests.wire import PATIENCE, dumps, modern_meta
+from tests.server.http.events import Event, Reader
+from tests.wire import PATIENCE, dumps, modern_meta, opening
+
+
+def request(method: str, headers: Mapping[str, str], body: bytes = b"", path: str = "/mcp") -> bytes:
+    """A request as it crosses the wire."""
+    given = {"Host": "localhost", "Content-Length": str(len(body)), **headers}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items()), "", ""]
+    return "\r\n".join(lines).encode() + body
 
 
 class Connection:
@@ -23,9 +30,7 @@ class Connection:
 
     async def ask(self, method: str, headers: Mapping[str, str], body: bytes = b"", path: str = "/mcp") -> None:
         """Send a request."""
-        given = {"Host": "localhost", "Content-Length": str(len(body)), **headers}
-        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items()), "", ""]
-        self.writer.write("\r\n".join(lines).encode() + body)
+        self.writer.write(request(method, headers, body, path))
         await self.writer.drain()
 
     async def head(self) -> tuple[int, dict[str, str]]:
@@ -76,6 +81,34 @@ def call(tool: str, arguments: Mapping[str, Any] | None = None, **meta: Any) -> 
 
 def posted(message: Any) -> tuple[dict[str, str], bytes]:
     return {"Content-Type": "application/json", "Accept": BOTH, **Modern.headers(message)}, dumps(message)
+
+
+async def opened(http: Connection, revision: str = "2025-11-25") -> dict[str, str]:
+    """Shake hands; return the headers of the session."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening(revision)}
+    await http.ask("POST", {"Content-Type": "application/json", "Accept": BOTH}, dumps(message))
+    _, headers, _ = await http.whole()
+    session = {
+        "Content-Type": "application/json",
+        "Accept": BOTH,
+        "Mcp-Session-Id": headers["mcp-session-id"],
+        "MCP-Protocol-Version": revision,
+    }
+    await http.ask("POST", session, dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+    assert (await http.head())[0] == 202
+    return session
+
+
+def heard(response: bytes) -> list[Event]:
+    """The events in the beginning of a streamed response, as far as it came."""
+    _, _, rest = response.partition(b"\r\n\r\n")
+    reader = Reader()
+    found: list[Event] = []
+    while b"\r\n" in rest:
+        size, _, rest = rest.partition(b"\r\n")
+        data, rest = rest[: int(size, 16)], rest[int(size, 16) + 2 :]
+        found += reader.feed(data)
+    return found
 
 
 async def closed(http: Connection) -> bytes:
