@@ -99,8 +99,9 @@ async def bystanders(bench: Bench, url: str) -> AsyncIterator[None]:
             over.set()
             await going
         bench.server.add_tool(lambda: "x", name="told")
-        assert b"notifications/tools/list_changed" in await old.chunk()
-        assert b"notifications/tools/list_changed" in await listens.chunk()
+        for stream in (old, listens):
+            while b"notifications/tools/list_changed" not in (chunk := await stream.chunk()):
+                assert chunk.startswith(b":")
 
 
 def places(whole: int, count: int = 12) -> list[int]:
@@ -207,10 +208,12 @@ async def test_a_response_that_is_cut_anywhere_leaves_nothing(how: How, caplog: 
         data = request("POST", {**call("steps")[0], "Connection": "close"}, call("steps", progressToken=1)[1])
         proxy.down = FINE
         whole = await sent(proxy, data)
-        assert len(heard(whole)) == 3
+        wanted = heard(whole)
+        assert len(wanted) == 3
         for place in places(len(whole)):
             proxy.down = Fault(after=place, how=how)
-            assert whole.startswith(await sent(proxy, data))
+            found = heard(await sent(proxy, data))
+            assert found == wanted[: len(found)]
 
 
 @every_how
