@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 from tests.wire import PATIENCE
 
 How = Literal["reset", "close", "half", "stall"]
-"""A reset of both sides; an orderly end of both; an end of this direction alone; nothing more, on an open connection."""
+"""A reset of both sides, an orderly end of both, an end of this direction alone, or nothing more at all."""
 
 TURNS = 3
 """Turns of the loop that whoever reads has, so that pieces are not read together."""
@@ -89,7 +89,9 @@ class Crossing:
         for writer in self._writers:
             writer.close()
 
-    async def pump(self, name: Literal["up", "down"], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def pump(
+        self, name: Literal["up", "down"], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Carry one direction to its end."""
         fault = self.faults[name]
         while True:
@@ -159,7 +161,9 @@ class FaultyTcp:
             self.crossings.append(crossing)
             # One that ends does not end the other: that is what a half-closed connection is.
             await asyncio.gather(
-                crossing.pump("up", reader, to_server), crossing.pump("down", from_server, writer), return_exceptions=True
+                crossing.pump("up", reader, to_server),
+                crossing.pump("down", from_server, writer),
+                return_exceptions=True,
             )
         except (OSError, asyncio.CancelledError):
             pass  # nobody listens there, which the client sees by the end of its connection; or the proxy ends

@@ -1,4 +1,4 @@
-"""Networks that break: whatever is cut, held up or comes in crumbs, nothing hangs, nothing is left, and no bystander suffers.
+"""Networks that break: whatever is cut or comes in crumbs, nothing hangs, nothing is left, no bystander suffers.
 
 Real HTTP over real TCP, through the proxy of `tests.faulty_tcp`.
 """
@@ -221,9 +221,7 @@ async def test_a_subscription_that_is_cut_anywhere_is_no_more(how: How, caplog: 
     bench = make()
     async with broken(bench, caplog) as proxy:
         params = {"notifications": {"toolsListChanged": True}, "_meta": modern_meta()}
-        data = request(
-            "POST", *posted({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params})
-        )
+        data = request("POST", *posted({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}))
         for place in places(300, 5):
             proxy.down = Fault(after=place, how=how)
             await sent(proxy, data)
