@@ -93,6 +93,7 @@ async def bystanders(bench: Bench, url: str) -> AsyncIterator[None]:
                 await asyncio.sleep(0)
 
         going = asyncio.create_task(go_on())
+        await until(lambda: count > 1)  # what serves all of them is made for the first
         try:
             yield
         finally:
