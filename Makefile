@@ -1,5 +1,5 @@
 # Every target installs what it needs first, into .venv; nothing outside this folder is touched
-# (except that root on Debian or Ubuntu gets python3-venv when it is missing).
+# (except that root on Debian or Ubuntu gets python3-venv, and for `make test` chromium, when they are missing).
 #
 #   make demo                 show a server and a client at work, with every frame
 #   make check                the quick part: lint, types, layers, unit tests
@@ -33,7 +33,7 @@ PYTEST := $(PY) -m pytest -n 2 --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo check test bench conformance-server format lint install peers constraints clean
+.PHONY: help demo check test bench conformance-server format lint install peers chromium constraints clean
 .DEFAULT_GOAL := help
 
 help:
@@ -52,7 +52,7 @@ check: lint
 	$(PYTEST) -q -m "not ($(HEAVY))"
 
 # Measurements come first and alone, so that nothing else runs beside them; 5 is pytest's word for "none found".
-test: lint peers
+test: lint peers chromium
 	$(PY) -m pytest -q -m bench || test $$? -eq 5
 	$(PYTEST) -m "not bench"
 
@@ -74,6 +74,13 @@ install: $(READY)
 peers: $(READY)
 	@$(MAKE) --no-print-directory -s -j4 $(PEERS_READY) $(INTEROP_READY) \
 		$$(command -v npm >/dev/null && echo $(NODE_READY) $(SUITE_READY))
+
+# For tests/browser. Where it is missing they are skipped, with the reason; where CI=true that is a failure.
+chromium:
+	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null \
+		|| { echo "Installing chromium ..." && apt-get -qq update \
+			&& DEBIAN_FRONTEND=noninteractive apt-get -qq install -y chromium >/dev/null; } \
+		|| echo "chromium could not be installed; the tests that need a browser are skipped."
 
 # `pip install .` into .venv would have every target look at a copy. So an environment whose modelwire is not this
 # checkout is installed anew; what an editable installation leaves is a .pth file with the path of the sources.

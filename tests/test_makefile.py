@@ -122,6 +122,39 @@ def test_without_npm_only_its_packages_are_left_out(with_peers: Path, tmp_path: 
     assert would_install(with_peers, str(tools)) == set(list(PEERS)[:2])
 
 
+# ------------------------------------------------------------------------------------------------ a browser
+
+
+@pytest.mark.parametrize(
+    ("there", "user", "installs"),
+    [
+        (["chromium", "apt-get"], 0, False),
+        (["apt-get"], 0, True),
+        (["apt-get"], 1000, False),
+        ([], 0, False),
+    ],
+)
+def test_a_browser_is_installed_where_that_can_be_done_without_asking(
+    checkout: Path, tmp_path: Path, there: list[str], user: int, installs: bool
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("sh", "grep", "sed", "make", "python3"):
+        (tools / tool).symlink_to(str(shutil.which(tool)))
+    for name, script in {"id": f"echo {user}", **dict.fromkeys(there, f'echo "$0 $*" >> {tmp_path}/ran')}.items():
+        (tools / name).write_text(f"#!{shutil.which('sh')}\n{script}\n")
+        (tools / name).chmod(0o755)
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    make = shutil.which("make")
+    assert make is not None
+    ran = subprocess.run(
+        [make, "chromium"], cwd=checkout, env={**env, "PATH": str(tools)}, capture_output=True, text=True, timeout=30
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = (tmp_path / "ran").read_text() if (tmp_path / "ran").exists() else ""
+    assert ("apt-get -qq install -y chromium" in found) is installs
+
+
 def test_the_environment_that_runs_this_is_recognised() -> None:
     made_by_make = (ROOT / ".venv" / ".ready").exists()  # or the tests run from an environment of one's own
     found = [path.read_text() for path in (ROOT / ".venv").glob("lib/python*/site-packages/*.pth")]

@@ -22,6 +22,9 @@ class Observer:
     def connection(self, number: int, peer: str) -> Observer:
         """A connection begins; return who watches it. By default this one does, and cannot tell connections apart.
 
+        Over HTTP a session is a connection, whichever requests bring its messages; in 2026-07-28, and where a server
+        keeps nothing, each request with its answer is one, since it stands alone.
+
         Args:
             number: Counts the connections of the client, or of the server, from 1.
             peer: Who is at the other end, for people.

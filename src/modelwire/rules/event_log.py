@@ -14,14 +14,18 @@ class EventLog:
 
     Args:
         stream: The stream's number in its session; part of every id, so that an id names stream and place.
+
+    Attributes:
+        last: The place of what was said last.
+        size: Bytes that are kept.
     """
 
-    __slots__ = ("_bytes", "_kept", "last", "stream")
+    __slots__ = ("_kept", "last", "size", "stream")
 
     def __init__(self, stream: int) -> None:
         self.stream = stream
         self._kept: deque[tuple[int, bytes]] | None = None  # an empty one is larger than the rest
-        self._bytes = 0
+        self.size = 0
         self.last = 0
 
     def add(self, data: bytes) -> str:
@@ -30,9 +34,9 @@ class EventLog:
             self._kept = deque()
         self.last += 1
         self._kept.append((self.last, data))
-        self._bytes += len(data)
-        while len(self._kept) > MAX_EVENTS or (self._bytes > MAX_BYTES and len(self._kept) > 1):
-            self._bytes -= len(self._kept.popleft()[1])
+        self.size += len(data)
+        while len(self._kept) > MAX_EVENTS or (self.size > MAX_BYTES and len(self._kept) > 1):
+            self.size -= len(self._kept.popleft()[1])
         return event_id(self.stream, self.last)
 
     def after(self, place: int) -> list[tuple[str, bytes]]:

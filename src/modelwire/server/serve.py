@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from modelwire.errors import ConnectionLost
@@ -97,13 +97,23 @@ async def serve_connection(
 
 
 def _attached(server: Server, stream: MessageStream, running: Running, principal: str | None = None) -> Link:
-    link = Link(stream, server.dispatcher, session=Session(principal), observers=_watchers(server, stream))
+    link = Link(stream, server.dispatcher, session=Session(principal), observers=watching(server, _name(stream)))
     server.features.attach(link.connection, server.announce_lists, running)
     return link
 
 
-def _watchers(server: Server, stream: MessageStream | None) -> list[Observer]:
-    return watchers(server.observers, next(server.numbers), getattr(stream, "name", "the client"))
+def watching(server: Server, peer: str) -> Sequence[Observer]:
+    """Return who watches a conversation that begins.
+
+    Args:
+        server: The server.
+        peer: Who is at the other end, for people.
+    """
+    return watchers(server.observers, next(server.numbers), peer) if server.observers else ()
+
+
+def _name(stream: MessageStream) -> str:
+    return getattr(stream, "name", "the client")
 
 
 async def _serve_link(
@@ -226,7 +236,7 @@ class ServerSession:
                     raise ConnectionLost("the session was closed while the server started")
                 self._running = running
                 self._connection = Connection(
-                    self._server.dispatcher, self._hand_on, observers=_watchers(self._server, None)
+                    self._server.dispatcher, self._hand_on, observers=watching(self._server, "the client")
                 )
                 self._server.features.attach(self._connection, self._server.announce_lists, running)
                 running.over.add_done_callback(self._lost)

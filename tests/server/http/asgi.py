@@ -173,13 +173,15 @@ class Http:
     """Requests to an application.
 
     Args:
-        app: The application.
+        app: The application, or what it is mounted in.
         path: Where the endpoint is.
+        closes: The application, where it is mounted in another.
         **scope: Members of ASGI's scope.
     """
 
-    def __init__(self, app: Any, path: str = "/mcp", **scope: Any) -> None:
+    def __init__(self, app: Any, path: str = "/mcp", *, closes: Any = None, **scope: Any) -> None:
         self.app = app
+        self.closes = app if closes is None else closes
         self.path = path
         self.scope = scope
         self.open: list[Exchange] = []
@@ -230,7 +232,7 @@ class Http:
                 await exchange.leave()
             exchange.task.result()
         async with asyncio.timeout(PATIENCE):
-            await self.app.aclose()
+            await self.closes.aclose()
 
 
 def _is_bytes(body: Any) -> bool:

@@ -76,6 +76,11 @@ def _add_those_that_take_their_time(bench: Bench) -> None:
     server = bench.server
 
     @server.tool
+    def note() -> str:
+        bench.events.append("noted")
+        return "noted"
+
+    @server.tool
     async def wait(name: str = "wait") -> str:
         await bench.wait(name)
         return name

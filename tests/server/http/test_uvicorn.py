@@ -7,17 +7,14 @@ import contextlib
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from modelwire import ConfigError, Server
 from tests.leftovers import nothing_left
-from tests.server.http.asgi import BOTH, Modern
-from tests.server.http.events import Reader
+from tests.server.http.asgi import BOTH
+from tests.server.http.raw import call, closed, connected, posted
 from tests.server.http.servers import make
 from tests.wire import MODERN, PATIENCE, dumps, modern_meta, opening
 
@@ -37,70 +34,6 @@ async def wait(ctx: Context) -> str:
 
 server.run("http://127.0.0.1:0/mcp")
 """
-
-
-class Connection:
-    """One connection, over which bytes go as they are."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-
-    async def ask(self, method: str, headers: Mapping[str, str], body: bytes = b"", path: str = "/mcp") -> None:
-        """Send a request."""
-        given = {"Host": "localhost", "Content-Length": str(len(body)), **headers}
-        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items()), "", ""]
-        self.writer.write("\r\n".join(lines).encode() + body)
-        await self.writer.drain()
-
-    async def head(self) -> tuple[int, dict[str, str]]:
-        """Read the head of a response."""
-        async with asyncio.timeout(PATIENCE):
-            first, *lines = (await self.reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
-        pairs = (line.partition(":") for line in lines)
-        return int(first.split()[1]), {name.lower(): value.strip() for name, _, value in pairs}
-
-    async def whole(self) -> tuple[int, dict[str, str], bytes]:
-        """Read a response that has a length."""
-        status, headers = await self.head()
-        async with asyncio.timeout(PATIENCE):
-            return status, headers, await self.reader.readexactly(int(headers["content-length"]))
-
-    async def chunk(self) -> bytes:
-        """Read one chunk of a stream; nothing at its end."""
-        async with asyncio.timeout(PATIENCE):
-            size = int(await self.reader.readuntil(b"\r\n"), 16)
-            return (await self.reader.readexactly(size + 2))[:-2]
-
-    async def messages(self) -> list[Any]:
-        """Read a stream to its end."""
-        events = Reader()
-        found: list[Any] = []
-        while chunk := await self.chunk():
-            found += [json.loads(event.data) for event in events.feed(chunk)]
-        return found
-
-
-@contextlib.asynccontextmanager
-async def connected(url: str) -> AsyncIterator[Connection]:
-    found = urlsplit(url)
-    reader, writer = await asyncio.open_connection(found.hostname, found.port)
-    try:
-        yield Connection(reader, writer)
-    finally:
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
-
-
-def call(tool: str, arguments: Mapping[str, Any] | None = None, **meta: Any) -> tuple[dict[str, str], bytes]:
-    """A call of 2026-07-28: its headers and its body."""
-    params = {"name": tool, "arguments": arguments or {}, "_meta": {**modern_meta(), **meta}}
-    return posted({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-
-
-def posted(message: Any) -> tuple[dict[str, str], bytes]:
-    return {"Content-Type": "application/json", "Accept": BOTH, **Modern.headers(message)}, dumps(message)
 
 
 async def test_answers_of_both_forms_come_over_one_connection(caplog: pytest.LogCaptureFixture) -> None:
@@ -207,16 +140,6 @@ async def test_a_client_that_does_not_read_holds_up_no_end(
         await http.ask("POST", *call("large"))
         await returned.wait()
         assert (await http.head())[0] == 200
-
-
-async def closed(http: Connection) -> bytes:
-    """What comes until the connection is closed, however it is."""
-    found = b""
-    async with asyncio.timeout(PATIENCE):
-        with contextlib.suppress(ConnectionError):
-            while chunk := await http.reader.read(65536):
-                found += chunk
-    return found
 
 
 @pytest.mark.parametrize("said", [b"", b"POST /mcp HTTP/1.1\r\nHost: loc"])

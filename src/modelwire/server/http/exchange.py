@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from modelwire.rpc.observer import Observer
 from modelwire.server.http.heads import Head
 from modelwire.server.http.reply import Receive, Send
 from modelwire.server.http.silences import Silences
+from modelwire.server.serve import watching
+
+if TYPE_CHECKING:
+    from modelwire.server.server import Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,19 @@ class Incoming:
     body: bytes
     principal: str | None
     silences: Silences
+
+    def watchers(self, server: Server) -> Sequence[Observer]:
+        """Return who watches a conversation that begins with it."""
+        return watching(server, self.peer) if server.observers else ()
+
+    @property
+    def peer(self) -> str:
+        """Who asks, for people."""
+        client = self.scope.get("client")
+        if client is None:
+            return "a client"
+        host, port = client
+        return f"the client [{host}]:{port}" if ":" in host else f"the client {host}:{port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ async def post_alone(server: Server, running: Running, sessions: Sessions, incom
     if refusal is not None:
         await refuse(incoming.send, refusal, message.id if isinstance(message, Request) else None)
         return
-    session = HttpSession(server, running, incoming.principal, kept=False)
+    session = HttpSession(server, running, incoming, kept=False)
     if not (isinstance(message, Request) and message.method == "initialize"):
         named = incoming.head.revision
         session.connection.session.suppose(named if isinstance(named, Revision) else _ASSUMED)
@@ -78,7 +78,7 @@ def _session(
     if given is not None:
         return sessions.find(given, incoming.principal) or _gone()
     if isinstance(message, Request) and message.method == "initialize":
-        return HttpSession(server, running, incoming.principal)
+        return HttpSession(server, running, incoming)
     if isinstance(message, InvalidFrame):
         return Refusal(400, message.reason, message.code)
     return Refusal(400, "Mcp-Session-Id is missing; send initialize first, and the id from its answer with the rest")
@@ -112,6 +112,7 @@ async def _take(sessions: Sessions, session: HttpSession, incoming: Incoming, me
         else:
             # What is not even a request is refused as a whole; a batch has an answer for each of its items.
             refused = not isinstance(message, Request) and found.startswith(b"{")
+            session.told(found)
             await respond(incoming.send, 400 if refused else 200, found)
     finally:
         session.busy -= 1
@@ -122,12 +123,14 @@ async def _opened(sessions: Sessions, session: HttpSession, incoming: Incoming, 
     """Answer ``initialize``; only where it went well there is a session."""
     if session.connection.session.peer is None:
         await session.end("initialize was refused")
+        session.told(answer)
         await respond(incoming.send, 200, answer)
         return
     if not sessions.add(session):
         await session.end("there are too many sessions")
         await refuse(incoming.send, Refusal(503, "too many sessions; try again later", headers={"retry-after": "60"}))
         return
+    session.told(answer)
     await respond(incoming.send, 200, answer, [(SESSION.encode(), session.id.encode())])
 
 

@@ -163,4 +163,12 @@ def _unfit_for_sse(path: str, method: str, headers: Headers) -> Refusal | None:
 
 def below(scope: Scope) -> str:
     """Return the path below the prefix that the application is mounted under, without a slash at its end."""
-    return scope["path"].removeprefix(scope.get("root_path", "").rstrip("/")).rstrip("/")
+    path: str = scope["path"]
+    prefix: str = scope.get("root_path", "").rstrip("/")
+    while prefix:
+        if path.startswith(prefix) and path[len(prefix) : len(prefix) + 1] in ("", "/"):
+            path = path[len(prefix) :]
+            break
+        # What a proxy has taken away stands before the prefixes of frameworks here, and in the path no more.
+        prefix = prefix[prefix.find("/", 1) :] if "/" in prefix[1:] else ""
+    return path.rstrip("/")

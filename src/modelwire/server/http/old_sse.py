@@ -36,10 +36,12 @@ class EventStream:
     Args:
         send: ASGI's.
         principal: Whose it is.
+        name: Who it is, for people.
     """
 
-    def __init__(self, send: Send, principal: str | None) -> None:
+    def __init__(self, send: Send, principal: str | None, name: str) -> None:
         self.principal = principal
+        self.name = name
         self._send = send
         self._sending = asyncio.Lock()
         self._inbox: deque[bytes] = deque()
@@ -125,7 +127,7 @@ class OldSse:
             await self._get(running, incoming)
 
     async def _get(self, running: Running, incoming: Incoming) -> None:
-        stream = EventStream(incoming.send, incoming.principal)
+        stream = EventStream(incoming.send, incoming.principal, incoming.peer)
         id_ = secrets.token_urlsafe(24)
         self._streams[id_] = stream
         prefix = incoming.scope.get("root_path", "").rstrip("/")

@@ -7,7 +7,7 @@ what `modelwire.server.parking` parks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,7 +21,7 @@ from modelwire.protocol.methods import METHODS
 from modelwire.protocol.revisions import Revision
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import Connection
-from modelwire.rpc.observer import tell_frame
+from modelwire.rpc.observer import Observer, tell_frame
 from modelwire.rules import sse
 from modelwire.rules.http import mirrored, mismatch, status_of
 from modelwire.rules.session import Session, per_request_revisions
@@ -77,14 +77,16 @@ def answer(server: Server, running: Running, at_work: AtWork, incoming: Incoming
         incoming: The request.
         message: Its body, decoded: a JSON-RPC message, or the `InvalidFrame` that it is instead.
     """
-    tell_frame(server.observers, "in", incoming.body)
+    observers = incoming.watchers(server)
+    tell_frame(observers, "in", incoming.body)
     refused = _refused(incoming, message)
     if refused is not None:
-        return _sent(server, incoming, *refused)
+        tell_frame(observers, "out", refused[0])
+        return respond(incoming.send, refused[1], refused[0])
     if not isinstance(message, Request):
         # "This revision of the core protocol defines no client-to-server notifications over Streamable HTTP."
         return respond(incoming.send, 202)
-    return _call(server, running, at_work, incoming, message)
+    return _call(server, running, at_work, incoming, message, observers)
 
 
 def _refused(incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
@@ -140,14 +142,23 @@ def _argument_mismatch(server: Server, incoming: Incoming, call: Call) -> str | 
     return mismatch(incoming.head.headers, version, call.method.name, name, mirrored(entry.headers, found))
 
 
-async def _call(server: Server, running: Running, at_work: AtWork, incoming: Incoming, message: Request) -> None:
+async def _call(
+    server: Server,
+    running: Running,
+    at_work: AtWork,
+    incoming: Incoming,
+    message: Request,
+    observers: Sequence[Observer],
+) -> None:
     reply = Reply(incoming.send, incoming.silences)
-    connection = Connection(server.dispatcher, _event_sink(reply), session=Session(incoming.principal))
+    connection = Connection(
+        server.dispatcher, _event_sink(reply), session=Session(incoming.principal), observers=observers
+    )
     connection.shared = running
     connection.crowded = reply.crowded
 
     def finish(frame: bytes) -> None:
-        tell_frame(server.observers, "out", frame)
+        tell_frame(observers, "out", frame)
         reply.finish(frame, status_of(frame))
 
     found = connection.take(message, incoming.body)
@@ -188,11 +199,6 @@ def _event_sink(reply: Reply) -> Callable[[bytes], None]:
         reply.post(sse.event(frame))
 
     return send
-
-
-async def _sent(server: Server, incoming: Incoming, body: bytes, status: int) -> None:
-    tell_frame(server.observers, "out", body)
-    await respond(incoming.send, status, body)
 
 
 def names_per_request(named: Revision | str | None, message: Any) -> bool:

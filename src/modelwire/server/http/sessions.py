@@ -21,6 +21,7 @@ from modelwire.rpc.observer import tell_frame
 from modelwire.rules import sse
 from modelwire.rules.event_log import EventLog, event_id
 from modelwire.rules.session import Session
+from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.reply import Reply
 from modelwire.server.lifespan import Running
 
@@ -31,8 +32,10 @@ CLEAN_UP = 1.0
 """Seconds that handlers have to clean up when a session ends."""
 _OWN = 0
 """The number of the stream that GET opens."""
-_MOST_ENDED = 32
-"""How many streams that have ended are kept for clients that come back."""
+MOST_ENDED = 32
+"""How many streams of a session that have ended are kept for clients that come back."""
+MAX_ENDED_BYTES = 4 << 20
+"""Of a session, together; the oldest go first. The last is kept however large it is."""
 
 
 class Stream:
@@ -111,23 +114,29 @@ class HttpSession:
     Args:
         server: The server.
         running: Its lifespan.
-        principal: Whose it is; nobody else may use it.
+        opening: The request that it begins with. Whoever sent it has it; nobody else may use it.
         kept: Whether the client can come back to it; otherwise it is for one POST.
     """
 
-    __slots__ = ("_numbers", "_server", "busy", "connection", "id", "kept", "last_used", "own", "principal", "streams")
+    __slots__ = (
+        "_ended", "_ended_bytes", "_numbers", "_observers", "_server", "busy", "connection", "id", "kept", "last_used", "own", "principal",
+        "streams",
+    )  # fmt: skip
 
-    def __init__(self, server: Server, running: Running, principal: str | None, *, kept: bool = True) -> None:
+    def __init__(self, server: Server, running: Running, opening: Incoming, *, kept: bool = True) -> None:
         self.id = secrets.token_urlsafe(24)
-        self.principal = principal
+        self.principal = opening.principal
         self.kept = kept
         self._server = server
-        self.connection = Connection(server.dispatcher, self._said, session=Session(principal))
-        self.connection.observers = server.observers
+        self.connection = Connection(server.dispatcher, self._said, session=Session(self.principal))
+        self._observers = self.connection.observers = opening.watchers(server)
         server.features.attach(self.connection, server.announce_lists, running)
         self.connection.crowded = self._crowded
         self.own = Stream(_OWN, primed=False, kept=kept)
         self.streams: dict[int, Stream] = {}
+        self._ended: dict[int, int] = {}
+        """How many bytes are kept of those that have ended, the oldest first."""
+        self._ended_bytes = 0
         self._numbers = _OWN
         self.last_used = self.connection.loop.time()
         self.busy = 0
@@ -137,15 +146,19 @@ class HttpSession:
         replies = [stream.reply for stream in (self.own, *self.streams.values()) if stream.reply is not None]
         return any(reply.crowded(mebibytes) for reply in replies)
 
+    def told(self, frame: bytes) -> None:
+        """Tell whoever watches of a frame that goes to the client."""
+        tell_frame(self._observers, "out", frame)
+
     def _said(self, frame: bytes) -> None:
-        tell_frame(self._server.observers, "out", frame)
+        self.told(frame)
         self.own.post(frame)
 
     def take(self, message: Message | Batch | InvalidFrame, frame: bytes) -> bytes | Call | BatchCall | None:
         """Take in what a POST brought, and was decoded already; see `modelwire.rpc.connection.Connection.receive`."""
         if isinstance(message, InvalidFrame):
             return self.connection.receive(frame)
-        tell_frame(self._server.observers, "in", frame)
+        tell_frame(self._observers, "in", frame)
         return self.connection.take(message, frame)
 
     @property
@@ -160,9 +173,6 @@ class HttpSession:
         primed = self.kept and revision is not None and revision.covers("2025-11-25", None)
         stream = Stream(self._numbers, primed=primed, kept=self.kept)
         self.streams[self._numbers] = stream
-        ended = [number for number, other in self.streams.items() if other.ended]
-        for number in ended[:-_MOST_ENDED]:
-            del self.streams[number]
         return stream
 
     def stream(self, number: int) -> Stream | None:
@@ -175,7 +185,7 @@ class HttpSession:
         left = len(calls)
 
         def send(frame: bytes) -> None:
-            tell_frame(self._server.observers, "out", frame)
+            self.told(frame)
             stream.post(frame)
 
         def closed() -> None:
@@ -199,19 +209,32 @@ class HttpSession:
         frame = self._server.dispatcher.frame_now(call, now)
         call.deliver = _to_nobody
         call.answered(frame)
-        tell_frame(self._server.observers, "out", frame)
+        self.told(frame)
         return frame
 
     def _end_of(self, found: Call | BatchCall, stream: Stream, answers: list[bytes]) -> None:
         frame = found.frame if isinstance(found, BatchCall) else (answers[0] if answers else None)
         if frame is not None:
-            tell_frame(self._server.observers, "out", frame)
+            self.told(frame)
             stream.finish(frame)
+        else:
+            # "a request cancelled before its first byte ends as an empty stream"
+            stream.ended = True
+            if stream.reply is not None:
+                stream.reply.end()
+        self._keep(stream)
+
+    def _keep(self, stream: Stream) -> None:
+        """Keep a stream that has ended, as long as there is room, if somebody may know an id of it."""
+        if not stream.begun and not stream.log.last:
+            del self.streams[stream.number]
             return
-        # "a request cancelled before its first byte ends as an empty stream"
-        stream.ended = True
-        if stream.reply is not None:
-            stream.reply.end()
+        self._ended[stream.number] = stream.log.size
+        self._ended_bytes += stream.log.size
+        while len(self._ended) > MOST_ENDED or (self._ended_bytes > MAX_ENDED_BYTES and len(self._ended) > 1):
+            oldest = next(iter(self._ended))
+            self._ended_bytes -= self._ended.pop(oldest)
+            del self.streams[oldest]
 
     async def end(self, why: str) -> None:
         """End it: open requests are cancelled, open streams closed."""
