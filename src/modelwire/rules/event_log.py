@@ -19,16 +19,17 @@ class EventLog:
     def __init__(self, stream: int) -> None:
         self.stream = stream
         self._kept: deque[tuple[int, bytes]] = deque()
-        self._bytes = 0
+        self.bytes = 0
+        """How many are kept."""
         self.last = 0
 
     def add(self, data: bytes) -> str:
         """Take in what is said next, and return its id."""
         self.last += 1
         self._kept.append((self.last, data))
-        self._bytes += len(data)
-        while len(self._kept) > MAX_EVENTS or (self._bytes > MAX_BYTES and len(self._kept) > 1):
-            self._bytes -= len(self._kept.popleft()[1])
+        self.bytes += len(data)
+        while len(self._kept) > MAX_EVENTS or (self.bytes > MAX_BYTES and len(self._kept) > 1):
+            self.bytes -= len(self._kept.popleft()[1])
         return event_id(self.stream, self.last)
 
     def after(self, place: int) -> list[tuple[str, bytes]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from modelwire.errors import INVALID_REQUEST
+from modelwire.protocol import jsonrpc
 from modelwire.protocol.jsonrpc import InvalidFrame, Request
 from modelwire.protocol.revisions import Revision, negotiate
 from modelwire.rpc.call import Call
@@ -105,17 +107,25 @@ async def _take(sessions: Sessions, session: HttpSession, incoming: Incoming, me
             await respond(incoming.send, 200, session.answer_now(found, found.now))
         elif isinstance(found, Call | BatchCall):
             await _stream(session, incoming, found)
+        elif found is None and isinstance(message, InvalidFrame):
+            # "If the server cannot accept the input, it MUST return an HTTP error status code"
+            await refuse(incoming.send, Refusal(400, message.reason, message.code))
         elif found is None:
             await respond(incoming.send, 202)
         elif fresh:
             await _opened(sessions, session, incoming, found)
         else:
-            # What is not even a request is refused as a whole; a batch has an answer for each of its items.
-            refused = not isinstance(message, Request) and found.startswith(b"{")
-            await respond(incoming.send, 400 if refused else 200, found)
+            await respond(incoming.send, 400 if _is_refusal(found, message) else 200, found)
     finally:
         session.busy -= 1
         session.last_used = connection.loop.time()
+
+
+def _is_refusal(found: bytes, message: Any) -> bool:
+    """Whether an answer says that a POST is no request that could be answered, or repeats an id that is in use."""
+    if isinstance(message, Request):
+        return jsonrpc.code_of(found, message.id) == INVALID_REQUEST
+    return found.startswith(b"{")  # a batch has an answer for each of its items
 
 
 async def _opened(sessions: Sessions, session: HttpSession, incoming: Incoming, answer: bytes) -> None:

@@ -20,6 +20,9 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 SILENCE = 15.0
 """Seconds without a word after which a stream begins, or says that it is still there."""
 
+ROOM = 1 << 16
+"""Bytes that may wait for a client before what can wait does."""
+
 SOON_GONE = 0.02
 """Seconds after which somebody looks whether the client has gone meanwhile."""
 
@@ -52,7 +55,10 @@ class Reply:
         self._opening = opening
         self._events: deque[bytes] = deque()
         self._answer: tuple[bytes, int] | None = None
-        self._over = self._gone = False
+        self.over = self._gone = False
+        """Whether nothing more is sent, or taken."""
+        self._for_room: list[Callable[[], object]] = []
+        """What is called once there is room."""
         self._wake: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -67,7 +73,7 @@ class Reply:
 
     def post(self, event: bytes) -> None:
         """Send an event; from now on it is a stream."""
-        if not self._over:
+        if not self.over:
             self._events.append(event)
             self.waiting += len(event)
             self._stir()
@@ -79,7 +85,7 @@ class Reply:
             answer: The body where nothing was sent yet; otherwise an event without an id.
             status: The body's status.
         """
-        if self._over:
+        if self.over:
             return
         if self.streaming or self._events:
             self.post(sse.event(answer))
@@ -89,12 +95,24 @@ class Reply:
 
     def end(self) -> None:
         """Send what is waiting, and then no more."""
-        self._over = True
+        self.over = True
         self._stir()
 
     def crowded(self, mebibytes: int = 1) -> bool:
         """Whether so much waits to be taken; see `modelwire.rpc.connection.Connection.crowded`."""
         return self.waiting > mebibytes << 20
+
+    def when_room(self, callback: Callable[[], object]) -> None:
+        """Call a function once no more than `ROOM` waits to be taken, or nobody will take anything any more."""
+        if self.waiting > ROOM and not self.over:
+            self._for_room.append(callback)
+        else:
+            asyncio.get_running_loop().call_soon(callback)
+
+    def _has_room(self) -> None:
+        waiting, self._for_room = self._for_room, []
+        for callback in waiting:
+            asyncio.get_running_loop().call_soon(callback)
 
     def _stir(self) -> None:
         if self._wake is not None and not self._wake.done():
@@ -113,7 +131,8 @@ class Reply:
         except OSError:  # ASGI says of a client that has gone with this, or with nothing at all
             self._gone = True
         finally:
-            self._over = True
+            self.over = True
+            self._has_room()
             if self._timer is not None:
                 self._timer.cancel()
             if self._watching is not None:
@@ -128,7 +147,7 @@ class Reply:
                 return
             if self._events or self.streaming:
                 await self._flush()
-            if self._over and not self._events:
+            if self.over and not self._events:
                 await self._end_stream()
                 return
             if not self._events:
@@ -143,7 +162,7 @@ class Reply:
             self._timer = loop.call_later(min(SOON_GONE, self._patience), self._tick, loop, receive)
         self._wake = loop.create_future()
         await self._wake
-        if self._gone or self._events or self._over or loop.time() < self._spoke + self._patience:
+        if self._gone or self._events or self.over or loop.time() < self._spoke + self._patience:
             return
         self._spoke = loop.time()
         if self._opening is not None and not self.streaming:
@@ -180,6 +199,8 @@ class Reply:
             self._spoke = asyncio.get_running_loop().time()
             await self._body(chunk)
             self.waiting -= len(chunk)
+            if self._for_room and self.waiting <= ROOM:
+                self._has_room()
 
     async def _start(self) -> None:
         if not self.streaming:

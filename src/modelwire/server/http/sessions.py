@@ -33,6 +33,8 @@ _OWN = 0
 """The number of the stream that GET opens."""
 _MOST_ENDED = 32
 """How many streams that have ended are kept for clients that come back."""
+_MOST_BYTES = 4 << 20
+"""How much was said on them, beyond which the oldest go."""
 
 
 class Stream:
@@ -76,7 +78,7 @@ class Stream:
     def post(self, frame: bytes) -> None:
         """Say something."""
         id_ = self.log.add(frame) if self._kept else None
-        if self.reply is not None:
+        if self.reply is not None and not self.reply.over:
             if not self.begun:
                 self.prime(self.reply)
             self.reply.post(sse.event(frame, id=id_))
@@ -122,6 +124,7 @@ class HttpSession:
         self.connection.observers = server.observers
         server.features.attach(self.connection, server.announce_lists, running)
         self.connection.crowded = self._crowded
+        self.connection.when_room = self._when_room
         self.own = Stream(_OWN, primed=False, kept=kept)
         self.streams: dict[int, Stream] = {}
         self._numbers = _OWN
@@ -132,6 +135,13 @@ class HttpSession:
     def _crowded(self, mebibytes: int = 1) -> bool:
         replies = [stream.reply for stream in (self.own, *self.streams.values()) if stream.reply is not None]
         return any(reply.crowded(mebibytes) for reply in replies)
+
+    def _when_room(self, callback: Callable[[], object]) -> None:
+        # What waits for room belongs to no request.
+        if self.own.reply is None:
+            self.connection.loop.call_soon(callback)
+        else:
+            self.own.reply.when_room(callback)
 
     def _said(self, frame: bytes) -> None:
         tell_frame(self._server.observers, "out", frame)
@@ -156,10 +166,17 @@ class HttpSession:
         primed = self.kept and revision is not None and revision.covers("2025-11-25", None)
         stream = Stream(self._numbers, primed=primed, kept=self.kept)
         self.streams[self._numbers] = stream
-        ended = [number for number, other in self.streams.items() if other.ended]
-        for number in ended[:-_MOST_ENDED]:
-            del self.streams[number]
+        self._forget()
         return stream
+
+    def _forget(self) -> None:
+        """Let go of streams that have ended, the oldest first, beyond what may be kept of them; the last one stays."""
+        ended = [number for number, other in self.streams.items() if other.ended]
+        kept = sum(self.streams[number].log.bytes for number in ended)
+        for at, number in enumerate(ended[:-1]):
+            if len(ended) - at <= _MOST_ENDED and kept <= _MOST_BYTES:
+                return
+            kept -= self.streams.pop(number).log.bytes
 
     def stream(self, number: int) -> Stream | None:
         """Return a stream by its number."""
@@ -203,6 +220,7 @@ class HttpSession:
         if frame is not None:
             tell_frame(self._server.observers, "out", frame)
             stream.finish(frame)
+            self._forget()
             return
         # "a request cancelled before its first byte ends as an empty stream"
         stream.ended = True
