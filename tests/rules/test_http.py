@@ -446,6 +446,10 @@ def test_each_of_several_origins_must_be_allowed() -> None:
         ("vscode-webview://abc", "vscode-webview://abc", True),
         ("*", "https://evil.example", True),
         ("*", "null", True),
+        ("*", "", False),
+        ("*", "https://evil.example\x1f", False),
+        ("*", "https://evil.example x", False),
+        ("*", "https://\xe9vil.example", False),
     ],
 )
 def test_an_origin_that_was_allowed(allowed: str, origin: str, right: bool) -> None:

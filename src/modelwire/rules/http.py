@@ -53,6 +53,7 @@ _VISIBLE = re.compile(r"[\t\x20-\x7e]*\Z")
 _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,4})?\Z")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _AUTHORITY = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@,\s\[\]]+))(?::([0-9]{1,5}))?\Z")
+_ORIGIN = re.compile(r"[!-~]+\Z")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
@@ -192,7 +193,9 @@ class Allowed:
         return None
 
     def _named(self, origin: str) -> bool:
-        return "*" in self.origins or _plain(origin) in {_plain(item.rstrip("/")) for item in self.origins}
+        if "*" in self.origins:
+            return _ORIGIN.match(origin) is not None  # it is repeated to the page
+        return _plain(origin) in {_plain(item.rstrip("/")) for item in self.origins}
 
     def _known(self, host: str, port: str | None) -> bool:
         hosts = self.hosts or ()

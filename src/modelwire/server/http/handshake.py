@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from modelwire.errors import INVALID_REQUEST
 from modelwire.protocol import jsonrpc
-from modelwire.protocol.jsonrpc import InvalidFrame, Request
+from modelwire.protocol.jsonrpc import Batch, InvalidFrame, Request
 from modelwire.protocol.revisions import Revision, negotiate
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall
@@ -107,11 +107,9 @@ async def _take(sessions: Sessions, session: HttpSession, incoming: Incoming, me
             await respond(incoming.send, 200, session.answer_now(found, found.now))
         elif isinstance(found, Call | BatchCall):
             await _stream(session, incoming, found)
-        elif found is None and isinstance(message, InvalidFrame):
-            # "If the server cannot accept the input, it MUST return an HTTP error status code"
-            await refuse(incoming.send, Refusal(400, message.reason, message.code))
         elif found is None:
-            await respond(incoming.send, 202)
+            problem = _problem(message, connection.session.revision)
+            await respond(incoming.send, 202 if problem is None else 400, problem or b"")
         elif fresh:
             await _opened(sessions, session, incoming, found)
         else:
@@ -119,6 +117,18 @@ async def _take(sessions: Sessions, session: HttpSession, incoming: Incoming, me
     finally:
         session.busy -= 1
         session.last_used = connection.loop.time()
+
+
+def _problem(message: Any, revision: Revision | None) -> bytes | None:
+    """Return the error for what has no answer and cannot be accepted; None for what was accepted."""
+    # "If the server cannot accept the input, it MUST return an HTTP error status code"
+    if isinstance(message, InvalidFrame):
+        code, reason = message.code, message.reason
+    elif isinstance(message, Batch) and not (revision is not None and revision.batching):
+        code, reason = INVALID_REQUEST, "batches exist only in revision 2025-03-26"
+    else:
+        return None
+    return jsonrpc.encode_error(b"null" if revision is not None and revision.null_error_id else None, code, reason)
 
 
 def _is_refusal(found: bytes, message: Any) -> bool:
