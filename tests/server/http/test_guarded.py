@@ -205,11 +205,15 @@ async def until_closed(http: Connection, piece: bytes) -> None:
                 await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("piece", [b"\r\n", b"x"])
-async def test_who_dribbles_after_an_answer_is_cut_off(piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("piece", "tool"), [(b"\r\n", "add"), (b"\r\n", "quick"), (b"x", "add")])
+async def test_who_dribbles_after_an_answer_is_cut_off(
+    piece: bytes, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("modelwire.server.http.guarded.HEADER_SECONDS", 0.2)
-    async with make().server.serving(HERE) as serving, connected(serving.url) as http:
-        own, body = call("add", ADD)
+    bench = make()
+    bench.server.add_tool(lambda a, b: a + b, name="quick", inline=True)
+    async with bench.server.serving(HERE) as serving, connected(serving.url) as http:
+        own, body = call(tool, ADD)
         if piece == b"x":  # the body of what was refused already
             http.writer.write(request({**own, "Content-Type": "text/plain", "Content-Length": "1000000"}, b""))
             assert (await http.whole())[0] == 415

@@ -155,9 +155,9 @@ class Guarded(HttpToolsProtocol):
 
     @property
     def _idle(self) -> bool:
-        """Whether no request is being read or answered."""
+        """Whether no request is being answered, nor read by whoever answers it."""
         last: Any = self.cycle  # None before the first one, whatever its type says
-        return last is not None and last.response_complete
+        return last is None or last.response_complete
 
     # ------------------------------------------------------------------ clients that do not read
 
