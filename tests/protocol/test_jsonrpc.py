@@ -363,6 +363,13 @@ def test_what_is_encoded_is_decoded_to_the_same() -> None:
     assert jsonrpc.encode_id(5) == b"5"
 
 
+@pytest.mark.parametrize("id", [b"1", b'""', b'"' + b"x" * 5000 + b'"', b'",\\"error\\":{\\"code\\":5,"', b"9" * 6000])
+def test_the_code_of_an_answer_of_ours_is_found_whatever_its_id(id: bytes) -> None:
+    assert jsonrpc.code_of(jsonrpc.encode_error(id, -32601, "x"), id) == -32601
+    assert jsonrpc.code_of(jsonrpc.encode_error(id, 7, "x", b'{"code":1}'), id) == 7
+    assert jsonrpc.code_of(jsonrpc.encode_result(id, b'{"error":{"code":5,"message":"m"}}'), id) is None
+
+
 def test_an_error_without_an_id_has_none_or_null() -> None:
     assert json.loads(jsonrpc.encode_error(None, 1, "x")) == {"jsonrpc": "2.0", "error": {"code": 1, "message": "x"}}
     assert json.loads(jsonrpc.encode_error(b"null", 1, "x"))["id"] is None

@@ -475,6 +475,24 @@ async def test_an_error_that_belongs_to_no_request_is_handed_on(caplog: pytest.L
     assert "an error that belongs to no request: what? (-5)" in caplog.text
 
 
+@pytest.mark.parametrize("evil", ["x\nERROR all is lost", "x\r\x1b[2Jy", "x\x9b2Jy\x85z\u2028"])
+async def test_a_peer_writes_no_lines_of_its_own_into_the_log(evil: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "modelwire")
+    desk = Desk()
+    for frame in (
+        {"jsonrpc": "2.0", "error": {"code": -5, "message": evil}},
+        {"jsonrpc": "2.0", "id": evil, "result": {}},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": evil, "reason": evil}},
+        json.dumps({"jsonrpc": "2.0", "id": 5, evil: 1, "error": 5}, ensure_ascii=False).encode(),
+        b'{"jsonrpc":"2.0","id":5,\n"ERROR":"all is lost","error":5}',
+    ):
+        desk.take(frame)
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) >= 3
+    for line in said:
+        assert line.isprintable(), line
+
+
 async def test_late_and_foreign_answers_are_told_apart(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "modelwire")
     desk = Desk()

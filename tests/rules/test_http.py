@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modelwire.errors import ConfigError
 from modelwire.rules.http import (
     EVENTS,
     JSON,
@@ -19,8 +20,10 @@ from modelwire.rules.http import (
     Refusal,
     accepts,
     is_json,
+    is_loopback,
     mirrored,
     mismatch,
+    named_hosts,
     revision_named,
     status_of,
 )
@@ -207,6 +210,10 @@ def test_a_parameter_without_its_header_or_with_two_is_a_mismatch() -> None:
 
 
 def test_a_header_that_nothing_recognises_is_ignored() -> None:
+    other = headers(
+        ("MCP-Protocol-Version", VERSION), ("Mcp-Method", "tasks/get"), ("Mcp-Name", "x"), ("Mcp-Name", "y")
+    )
+    assert mismatch(other, VERSION, "tasks/get", None, {}) is None
     assert tool_call(("Mcp-Param-Other", "x\xff")) is None
 
 
@@ -354,6 +361,23 @@ def test_a_name_of_this_machine_is_served_on_loopback(host: str) -> None:
         "localhost evil.example",
         "..",
         "localhost:123456",
+        "127.0.0.1.nip.io",
+        "localhost%00",
+        "localhost\x00",
+        "localhost\xad",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0.0.0.0",
+        "[::1%25lo]",
+        "[fe80::1%lo]",
+        "[::ffff:127.0.0.1]",
+        "[::]",
+        "user@localhost",
+        "user:pass@localhost:80",
+        "localhost?",
+        "localhost\\.evil.example",
+        "\tlocalhost x",
     ],
 )
 def test_any_other_host_is_refused_and_the_setting_is_named(host: str) -> None:
@@ -422,6 +446,10 @@ def test_each_of_several_origins_must_be_allowed() -> None:
         ("vscode-webview://abc", "vscode-webview://abc", True),
         ("*", "https://evil.example", True),
         ("*", "null", True),
+        ("*", "", False),
+        ("*", "https://evil.example\x1f", False),
+        ("*", "https://evil.example x", False),
+        ("*", "https://\xe9vil.example", False),
     ],
 )
 def test_an_origin_that_was_allowed(allowed: str, origin: str, right: bool) -> None:
@@ -437,10 +465,43 @@ def test_an_allowed_host_with_a_port_is_that_port_only() -> None:
         assert named.refusal(headers(("Host", host))) is not None
 
 
+@pytest.mark.parametrize("allowed", ["api.example", ["https://api.example"], ["a b"], [5], [""], 5, ["api.example/x"]])
+def test_hosts_that_are_no_list_of_names_are_refused_when_they_are_given(allowed: Any) -> None:
+    with pytest.raises(ConfigError, match="allowed_hosts="):
+        named_hosts(allowed)
+
+
+def test_hosts_in_every_spelling() -> None:
+    names = named_hosts(["API.example.", "::1", "[fe80::1]:80", "localhost:8000", "*"])
+    assert len(names) == 5
+    assert Allowed(["API.example."]).refusal(headers(("Host", "api.EXAMPLE"))) is None
+    assert Allowed(["*"]).refusal(headers(("Host", "whatever"))) is None
+    assert Allowed(["*"]).refusal(headers()) is not None
+
+
+@pytest.mark.parametrize(
+    ("address", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.255.0.9", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("localhost", True),
+        ("10.0.0.1", False),
+        ("::ffff:10.0.0.1", False),
+        ("::", False),
+        ("localhost.evil.example", False),
+        ("", False),
+    ],
+)
+def test_what_only_this_machine_reaches(address: str, local: bool) -> None:
+    assert is_loopback(address) is local
+
+
 def test_where_any_host_is_served_a_page_of_loopback_is_a_stranger() -> None:
-    anywhere = Allowed(None)
-    assert anywhere.refusal(headers(("Host", "whatever"))) is None
-    assert anywhere.refusal(headers(("Host", "localhost"), ("Origin", "http://localhost"))) is not None
+    for anywhere in (Allowed(None), Allowed(["*"])):
+        assert anywhere.refusal(headers(("Host", "whatever"))) is None
+        assert anywhere.refusal(headers(("Host", "localhost"), ("Origin", "http://localhost"))) is not None
 
 
 # ------------------------------------------------------------------ statuses
@@ -448,7 +509,7 @@ def test_where_any_host_is_served_a_page_of_loopback_is_a_stranger() -> None:
 
 def test_the_status_of_every_error() -> None:
     def failed(code: int) -> int:
-        return status_of(b'{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"no"}}' % code)
+        return status_of(b'{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"no"}}' % code, b"1")
 
     for code in (-32700, -32600, -32602, -32020, -32021, -32022):
         assert failed(code) == 400
@@ -458,9 +519,10 @@ def test_the_status_of_every_error() -> None:
 
 
 def test_a_result_is_a_success_whatever_it_says() -> None:
-    assert status_of(b'{"jsonrpc":"2.0","id":1,"result":{}}') == 200
-    assert status_of(b'{"jsonrpc":"2.0","id":1,"result":{"error":{"code":-32700}}}') == 200
-    assert status_of(b'{"jsonrpc":"2.0","id":"error","result":{"content":[{"type":"text","text":"error"}]}}') == 200
+    assert status_of(b'{"jsonrpc":"2.0","id":1,"result":{}}', b"1") == 200
+    assert status_of(b'{"jsonrpc":"2.0","id":1,"result":{"error":{"code":-32700}}}', b"1") == 200
+    text = b'{"jsonrpc":"2.0","id":"error","result":{"content":[{"type":"text","text":"error"}]}}'
+    assert status_of(text, b'"error"') == 200
 
 
 def test_a_refusal_is_a_json_rpc_error_that_has_no_id() -> None:

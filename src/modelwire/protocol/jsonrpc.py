@@ -356,6 +356,9 @@ def _mend(escape: re.Match[bytes]) -> bytes:
 
 
 _RECOVER_LIMIT: Final = 1 << 20
+_ANSWER: Final = b'{"jsonrpc":"2.0","id":'
+_ERROR: Final = b',"error":{"code":'
+"""How the answers begin that are written here."""
 
 
 def _recover(frame: bytes) -> dict[str, Any]:
@@ -447,6 +450,15 @@ def encode_error(id_: bytes | None, code: int, message: str, data: bytes | None 
     tail = b"}}" if data is None else b',"data":' + data + b"}}"
     text = message.encode("utf-8", "replace").decode()  # a lone surrogate in a message costs only itself
     return head + b'"error":{"code":' + str(code).encode() + b',"message":' + _encode(text) + tail
+
+
+def code_of(frame: bytes, id_: bytes) -> int | None:
+    """Return the code of an error that `encode_error` wrote as the answer to a request; None where it is a result."""
+    start = len(_ANSWER) + len(id_)
+    if not frame.startswith(_ERROR, start):
+        return None
+    start += len(_ERROR)
+    return int(frame[start : frame.index(b",", start)])
 
 
 def encode_batch(frames: Iterable[bytes]) -> bytes:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import inspect
 import logging
+import re
 import threading
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,7 @@ HEARD = 64
 """How many names of notifications are kept."""
 NAME = 100
 """Characters of such a name that are kept."""
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class _Cancelled(Struct):
@@ -391,7 +393,7 @@ class Connection:
         call = None if key is None else self.calls.get(key)
         # 1 and 1.0 or True are equal to Python, not to us; the key's type decides.
         if call is not None and type(call.key) is type(key):
-            _log.debug("request %s cancelled by the peer: %s", key, params.reason)
+            _log.debug("request %r cancelled by the peer: %r", key, params.reason)
             call.cancel(params.reason)
 
     def _progress(self, message: Notification) -> None:
@@ -455,13 +457,17 @@ class Connection:
         self.complain("a %s was not handed on: too many callbacks for earlier notifications still run", method)
 
     def complain(self, text: str, *details: Any) -> None:
-        """Warn of what the peer does wrong, once for each kind: a peer that floods us must not flood the log."""
+        """Warn of what the peer does wrong, once for each kind: a peer that floods us must not flood the log.
+
+        What it says is shown on one line, whatever is in it, so that it cannot write lines of its own.
+        """
         if self._complained is None:
             self._complained = set()
         first = text not in self._complained
         self._complained.add(text)
         more = "; more of this kind is logged for debugging only" if first else ""
-        _log.log(logging.WARNING if first else logging.DEBUG, text + more, *details)
+        shown = [_CONTROLS.sub(_escaped, detail) if isinstance(detail, str) else detail for detail in details]
+        _log.log(logging.WARNING if first else logging.DEBUG, text + more, *shown)
 
     def oversized(self, error: FrameTooLarge) -> bytes | None:
         """Take note of a frame that was too long to be read; return the frame that answers it, if any."""
@@ -604,6 +610,10 @@ def lost(why: Exception, what: str) -> LocalError:
 
 def _words(reason: str) -> str:
     return reason[:200].encode("utf-8", "replace").decode() or "the caller gave up"
+
+
+def _escaped(character: re.Match[str]) -> str:
+    return repr(character[0])[1:-1]
 
 
 def _never_crowded(mebibytes: int = 1) -> bool:

@@ -17,9 +17,6 @@ from decimal import Decimal
 from ipaddress import AddressValueError, IPv6Address, ip_address
 from typing import Any, Final, NamedTuple
 
-import msgspec
-from msgspec import UNSET, Struct, UnsetType
-
 from modelwire.errors import (
     HEADER_MISMATCH,
     INVALID_PARAMS,
@@ -28,10 +25,12 @@ from modelwire.errors import (
     MISSING_CAPABILITY,
     PARSE_ERROR,
     UNSUPPORTED_REVISION,
+    ConfigError,
 )
 from modelwire.protocol import jsonrpc
 from modelwire.protocol.revisions import REVISIONS, Revision, by_name
 from modelwire.rules.param_headers import Path, value_at
+from modelwire.rules.settings import several
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
@@ -54,6 +53,7 @@ _VISIBLE = re.compile(r"[\t\x20-\x7e]*\Z")
 _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,4})?\Z")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _AUTHORITY = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@,\s\[\]]+))(?::([0-9]{1,5}))?\Z")
+_ORIGIN = re.compile(r"[!-~]+\Z")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
@@ -122,33 +122,40 @@ class Refusal:
         return jsonrpc.encode_error(id_, self.code, self.reason)
 
 
+def named_hosts(given: Any) -> Collection[str]:
+    """Return the setting ``allowed_hosts=``, checked.
+
+    Raises:
+        ConfigError: It is no list of names, or one of them is no name that a ``Host`` header may have.
+    """
+    names = several(given, "allowed_hosts", str, 'a list of names, such as ["api.example", "localhost:8000"]')
+    for name in names:
+        if name != "*" and _host(name) is None and _host(f"[{name}]") is None:
+            raise ConfigError(f"allowed_hosts= has names such as 'api.example' or 'localhost:8000'; {name!r} is none")
+    return names
+
+
 def is_loopback(address: str) -> bool:
     """Whether only this machine reaches an address."""
     if address in LOOPBACK:
         return True
     try:
-        return ip_address(address).is_loopback
+        found = ip_address(address)
     except ValueError:
         return False
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None  # as a socket for both sees IPv4
+    return (mapped or found).is_loopback
 
 
-class _Error(Struct):
-    code: int
+def status_of(frame: bytes, id_: bytes) -> int:
+    """Return the status of an answer of 2026-07-28 that stands alone.
 
-
-class _Answer(Struct):
-    error: _Error | UnsetType = UNSET
-
-
-_decode_answer = msgspec.json.Decoder(_Answer).decode
-
-
-def status_of(frame: bytes) -> int:
-    """Return the status of an answer of 2026-07-28 that stands alone."""
-    if b'"error"' not in frame[:512]:
-        return 200  # a look at the code is only needed where there is one
-    error = _decode_answer(frame).error
-    return 200 if error is UNSET else _STATUS.get(error.code, 200)
+    Args:
+        frame: The answer, as `modelwire.protocol.jsonrpc` writes it.
+        id_: The request's id as JSON.
+    """
+    code = jsonrpc.code_of(frame, id_)
+    return 200 if code is None else _STATUS.get(code, 200)
 
 
 # ------------------------------------------------------------------ who may ask
@@ -159,7 +166,7 @@ class Allowed:
     """From where requests are accepted, against DNS rebinding: "Servers MUST validate the Origin header".
 
     Attributes:
-        hosts: Names that the ``Host`` header may have, with or without a port; None for any.
+        hosts: Names that the ``Host`` header may have, with or without a port; ``*`` or None for any.
         origins: Origins such as ``https://example.com`` beside those of ``hosts`` on loopback; ``*`` for any.
     """
 
@@ -186,14 +193,17 @@ class Allowed:
         return None
 
     def _named(self, origin: str) -> bool:
-        return "*" in self.origins or _plain(origin) in {_plain(item.rstrip("/")) for item in self.origins}
+        if "*" in self.origins:
+            return _ORIGIN.match(origin) is not None  # it is repeated to the page
+        return _plain(origin) in {_plain(item.rstrip("/")) for item in self.origins}
 
     def _known(self, host: str, port: str | None) -> bool:
         hosts = self.hosts or ()
-        if host in hosts:
+        if host in hosts or "*" in hosts:
             return True
         shown = f"[{host}]" if ":" in host else host
-        return bool({host, shown, f"{shown}:{port}"} & {item.lower() for item in hosts})
+        known = {item.lower().removesuffix(".") for item in hosts}
+        return bool({host, shown, f"{shown}:{port}"} & known)
 
     def _origin(self, origin: str) -> bool:
         if self._named(origin):
@@ -201,7 +211,8 @@ class Allowed:
         scheme, slashes, rest = origin.partition("://")
         name = _host(rest) if slashes and scheme.lower() in ("http", "https") else None
         # A page of the machine itself is no stranger to a server that only the machine reaches.
-        return name is not None and name[0] in LOOPBACK and self.hosts is not None and self._known(*name)
+        local = self.hosts is not None and "*" not in self.hosts
+        return name is not None and name[0] in LOOPBACK and local and self._known(*name)
 
 
 def _plain(origin: str) -> str:
@@ -303,15 +314,14 @@ def mismatch(
         headers: The headers.
         version: The body's ``protocolVersion``.
         method: The body's method.
-        name: What the request is for, where its method says that ``Mcp-Name`` repeats it.
+        name: What the request is for, where its method says that ``Mcp-Name`` repeats it; None where that header means
+            nothing that we know, as for methods that we do not know.
         mirrored: The arguments that ``Mcp-Param-*`` headers repeat, by the rest of the header's name; None where there
             is none to repeat.
     """
-    wanted: list[tuple[str, Any, bool]] = [
-        ("MCP-Protocol-Version", version, False),
-        ("Mcp-Method", method, False),
-        ("Mcp-Name", name, True),
-    ]
+    wanted: list[tuple[str, Any, bool]] = [("MCP-Protocol-Version", version, False), ("Mcp-Method", method, False)]
+    if name is not None:
+        wanted.append(("Mcp-Name", name, True))
     if mirrored:
         wanted += [(f"Mcp-Param-{key}", value, True) for key, value in mirrored.items()]
     for header, value, encoded in wanted:

@@ -53,7 +53,7 @@ class Opening:
         revision = session.open(call.params)
         capabilities = self._capabilities()
         session.declared = msgspec.json.decode(wire.encode(capabilities, revision))
-        _log.debug("opened with %s, revision %s", call.params.client_info.name, revision)
+        _log.debug("opened with %r, revision %s", call.params.client_info.name, revision)
         result = t.InitializeResult(revision.name, capabilities, self._info, instructions=self._instructions)
         return wire.encode_result(result, call.method, revision, None)
 

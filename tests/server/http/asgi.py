@@ -30,7 +30,7 @@ def _plain(value: str) -> str:
 
 
 class Exchange:
-    """One request and what comes of it.
+    """One request and what comes of it. A piece of the body that is None never comes.
 
     Attributes:
         status: The status, once there is one.
@@ -41,7 +41,7 @@ class Exchange:
         over: Whether the response is complete.
     """
 
-    def __init__(self, app: Any, scope: dict[str, Any], body: Iterable[bytes], ledger: Ledger | None) -> None:
+    def __init__(self, app: Any, scope: dict[str, Any], body: Iterable[bytes | None], ledger: Ledger | None) -> None:
         self._ledger = ledger
         self._pieces = [*body]
         self._arrival = asyncio.Event()
@@ -61,7 +61,7 @@ class Exchange:
     # ------------------------------------------------------------------ what the application sees
 
     async def _receive(self) -> dict[str, Any]:
-        if self._pieces:
+        if self._pieces and self._pieces[0] is not None:
             piece = self._pieces.pop(0)
             return {"type": "http.request", "body": piece, "more_body": bool(self._pieces)}
         await self._gone.wait()
@@ -190,7 +190,7 @@ class Http:
         self,
         method: str,
         headers: Given = (),
-        body: bytes | Iterable[bytes] = b"",
+        body: bytes | Iterable[bytes | None] = b"",
         *,
         path: str | None = None,
         ledger: Ledger | None = None,

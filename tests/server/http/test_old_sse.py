@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from modelwire.server.http.old_sse import EventStream
 from tests.clock import Clock
 from tests.server.http.asgi import Exchange, Http, Legacy, Modern, serving
 from tests.server.http.servers import make
@@ -157,3 +158,24 @@ async def test_statuses() -> None:
 async def test_it_is_there_only_when_asked_for() -> None:
     async with serving(make().server) as http:
         assert await http.ask("GET", path="/sse").done() == 404
+
+
+async def test_what_waits_to_be_taken_in_is_bounded_in_bytes_and_one_message_may_always_wait() -> None:
+    async def send(message: Any) -> None:
+        raise AssertionError("nothing is said")
+
+    stream = EventStream(send, None, "a client")
+    large = b" " * (20 << 20)
+    assert stream.put(large)
+    assert not stream.put(b"{}")
+    assert await stream.receive() == large
+    assert all(stream.put(b" " * (1 << 20)) for _ in range(8))
+    assert not stream.put(b"{}")
+
+
+async def test_a_mark_of_byte_order_is_ignored() -> None:
+    async with old() as (_, client):
+        ping = dumps({"jsonrpc": "2.0", "id": 5, "method": "ping"})
+        client.ledger.sent(ping)
+        assert await client.post(b"\xef\xbb\xbf" + ping).done() == 202
+        assert await client.hear() == {"jsonrpc": "2.0", "id": 5, "result": {}}

@@ -16,6 +16,7 @@ from modelwire.protocol import jsonrpc
 from modelwire.protocol.jsonrpc import InvalidFrame
 from modelwire.rules import cors
 from modelwire.rules.http import Refusal
+from modelwire.rules.lines import BOM
 from modelwire.server.http import handshake, per_request
 from modelwire.server.http.at_once import AtOnce
 from modelwire.server.http.at_work import AtWork
@@ -191,7 +192,7 @@ class App:
             return handshake.delete(self._sessions, incoming)
         message: Any
         try:
-            message = jsonrpc.decode(incoming.body)
+            message = jsonrpc.decode(incoming.body.removeprefix(BOM))
         except InvalidFrame as invalid:
             message = invalid
         if per_request.names_per_request(incoming.head.revision, message):

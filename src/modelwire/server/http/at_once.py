@@ -85,7 +85,7 @@ class AtOnce:
             return None
         frame = self._dispatcher.frame_now(call, now)
         call.open = False
-        return frame, status_of(frame)
+        return frame, status_of(frame, call.id)
 
     def _repeated(self, name: str) -> bool:
         """Whether headers repeat arguments of a tool."""

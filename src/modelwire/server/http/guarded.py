@@ -1,20 +1,25 @@
 """uvicorn's connections with bounds: who opens one and says nothing, too little or too much in headers is cut off.
 
-uvicorn with httptools waits for the end of headers for ever, and takes as many as come. Bodies are bounded by
-`modelwire.server.http.app`. Only `modelwire.server.http.run` uses this; uvicorn is imported with it.
+uvicorn with httptools waits for the end of headers for ever, takes as many as come, and takes trailers for headers.
+Bodies that are read are bounded by `modelwire.server.http.app`, those that nobody reads here, and so are clients that
+take nothing of what they are sent. Only `modelwire.server.http.run` uses this; uvicorn is imported with it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
+from httptools import HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from modelwire.log import log as _log
 
 HEADER_SECONDS = 30.0
 """Seconds that headers may take to arrive, and that a connection may stay without its first request."""
+SEND_SECONDS = 60.0
+"""Seconds that a client may take nothing of what waits to be sent to it."""
 MAX_HEADER_BYTES = 64 << 10
 MAX_HEADERS = 200
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -109,16 +114,27 @@ class Guarded(HttpToolsProtocol):
     """A connection."""
 
     # Beyond thirty attributes a dict is no longer shared with those of its kind, and costs a KiB and a half.
-    __slots__ = ("_chunk", "_partial", "_patience", "_seen", "_too_large")
+    __slots__ = (
+        "_answering", "_before", "_data", "_partial", "_patience", "_seen", "_stuck", "_too_large", "_unsent"
+    )  # fmt: skip
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.pipeline = _Line()  # type: ignore[assignment]
         self._patience: asyncio.TimerHandle | None = None
+        self._stuck: asyncio.TimerHandle | None = None
+        self._unsent = 0
+        """Bytes that waited to be sent at the last look."""
         self._partial = True
         """Whether headers are awaited, or come."""
-        self._chunk = self._seen = 0
+        self._data = b""
+        """What is being read."""
+        self._seen = 0
         self._too_large = False
+        self._answering: Any = None
+        """The request that is being answered; others may wait behind it."""
+        self._before: Any = None
+        """What uvicorn took for the last request before one that offers an upgrade."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]
@@ -127,23 +143,36 @@ class Guarded(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_more()
+        self._take_no_more_looks()
+        if self._answering is not None and not self._answering.response_complete:
+            # uvicorn tells the last request of several; the one that is being answered would go on for ever.
+            self._answering.disconnected = True
+            self._answering.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._chunk = len(data)
-        self._seen += self._chunk
+        self._data = data
+        self._seen += len(data)
         super().data_received(data)
+        self._data = b""
         # Nearly always the headers came as a whole, and nothing has to be done.
         if self._partial and not self.transport.is_closing():
             if self._seen > MAX_HEADER_BYTES:
                 self._refuse()
             elif self._patience is None:
                 self._wait()
+        elif self._patience is None and self.timeout_keep_alive_task is None and self._idle:
+            self._wait()  # blank lines, or the rest of what was refused: uvicorn keeps who sends those for ever
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._partial = True
-        self._seen = self._chunk
+        self._seen = len(self._data)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # What comes after the body is not looked at: no proxy has checked it, and there is no end to it.
+        if self._partial:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._partial = False
@@ -151,6 +180,7 @@ class Guarded(HttpToolsProtocol):
         if len(self.headers) > MAX_HEADERS or (self._seen > MAX_HEADER_BYTES and self._size() > MAX_HEADER_BYTES):
             self._too_large = True
             raise _TooLarge
+        self._before = self.cycle
         self.begin()
 
     def begin(self) -> None:
@@ -159,6 +189,33 @@ class Guarded(HttpToolsProtocol):
         parser: Any = self.parser
         if not (parser.should_upgrade() and self._should_upgrade()):
             self.cycle.message_event = _Signal()  # type: ignore[assignment]
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        if not self.parser.should_upgrade() or cycle is not self.cycle:
+            self._answering = cycle
+            super()._start_asgi_task(cycle, app)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Go on as if no upgrade had been offered, with the body that the parser takes for the other protocol.
+
+        "A server MAY ignore a received Upgrade header field if it wishes to continue using the current protocol" (RFC
+        9110, 7.8). Java's client offers HTTP/2 with its first request, whatever that is.
+        """
+        offer: Any = sys.exception()
+        rest = self._data[offer.args[0] :]
+        if self.pipeline and self.pipeline[0][0] is self.cycle:
+            del self.pipeline[0]
+        self.cycle = self._before
+        kept = [(name, value) for name, value in self.headers if name != b"upgrade"]
+        if len(kept) == len(self.headers):
+            self.send_400_response("There is no tunnel here.")
+            return
+        head = [self.scope["method"].encode(), b" ", self.url, b" HTTP/1.1\r\n"]
+        for name, value in kept:
+            head += [name, b": ", value, b"\r\n"]
+        self.parser = HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.data_received(b"".join([*head, b"\r\n", rest]))
 
     def send_400_response(self, msg: str) -> None:
         if self._too_large:
@@ -184,5 +241,49 @@ class Guarded(HttpToolsProtocol):
 
     def _cut_off(self) -> None:
         self._patience = None
-        if self._partial:
+        if self._partial or self._idle:
             self.transport.abort()
+
+    @property
+    def _idle(self) -> bool:
+        """Whether no request is being answered, nor read by whoever answers it."""
+        last: Any = self.cycle  # None before the first one, whatever its type says
+        return last is None or last.response_complete
+
+    # ------------------------------------------------------------------ clients that do not read
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._look_later()
+
+    def resume_writing(self) -> None:
+        self._take_no_more_looks()
+        super().resume_writing()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing() and self.transport.get_write_buffer_size():
+            self._look_later()
+
+    def timeout_keep_alive_handler(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()  # to close is to wait for who does not read, without end
+        super().timeout_keep_alive_handler()
+
+    def _look_later(self) -> None:
+        if self._stuck is None:
+            self._unsent = self.transport.get_write_buffer_size()
+            self._stuck = self.loop.call_later(SEND_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self._stuck = None
+        if self.transport.get_write_buffer_size() < self._unsent:
+            self._look_later()
+        else:
+            _log.warning("a client was cut off: it has taken nothing of what it is sent for %g s", SEND_SECONDS)
+            self.transport.abort()
+
+    def _take_no_more_looks(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None

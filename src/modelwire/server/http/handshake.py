@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from modelwire.protocol.jsonrpc import InvalidFrame, Request
+from modelwire.errors import INVALID_REQUEST
+from modelwire.protocol import jsonrpc
+from modelwire.protocol.jsonrpc import Batch, InvalidFrame, Request
 from modelwire.protocol.revisions import Revision, negotiate
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall
@@ -106,17 +108,35 @@ async def _take(sessions: Sessions, session: HttpSession, incoming: Incoming, me
         elif isinstance(found, Call | BatchCall):
             await _stream(session, incoming, found)
         elif found is None:
-            await respond(incoming.send, 202)
+            problem = _problem(message, connection.session.revision)
+            await respond(incoming.send, 202 if problem is None else 400, problem or b"")
         elif fresh:
             await _opened(sessions, session, incoming, found)
         else:
-            # What is not even a request is refused as a whole; a batch has an answer for each of its items.
-            refused = not isinstance(message, Request) and found.startswith(b"{")
             session.told(found)
-            await respond(incoming.send, 400 if refused else 200, found)
+            await respond(incoming.send, 400 if _is_refusal(found, message) else 200, found)
     finally:
         session.busy -= 1
         session.last_used = connection.loop.time()
+
+
+def _problem(message: Any, revision: Revision | None) -> bytes | None:
+    """Return the error for what has no answer and cannot be accepted; None for what was accepted."""
+    # "If the server cannot accept the input, it MUST return an HTTP error status code"
+    if isinstance(message, InvalidFrame):
+        code, reason = message.code, message.reason
+    elif isinstance(message, Batch) and not (revision is not None and revision.batching):
+        code, reason = INVALID_REQUEST, "batches exist only in revision 2025-03-26"
+    else:
+        return None
+    return jsonrpc.encode_error(b"null" if revision is not None and revision.null_error_id else None, code, reason)
+
+
+def _is_refusal(found: bytes, message: Any) -> bool:
+    """Whether an answer says that a POST is no request that could be answered, or repeats an id that is in use."""
+    if isinstance(message, Request):
+        return jsonrpc.code_of(found, message.id) == INVALID_REQUEST
+    return found.startswith(b"{")  # a batch has an answer for each of its items
 
 
 async def _opened(sessions: Sessions, session: HttpSession, incoming: Incoming, answer: bytes) -> None:

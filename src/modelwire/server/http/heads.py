@@ -23,9 +23,11 @@ from modelwire.rules.http import (
     accepts,
     is_json,
     is_loopback,
+    named_hosts,
     revision_named,
     routed,
 )
+from modelwire.rules.settings import several
 
 EVENTS_PATH: Final = "/sse"
 MESSAGES_PATH: Final = "/messages"
@@ -75,8 +77,8 @@ class Heads:
         self, path: str, hosts: Collection[str] | None, origins: Collection[str], methods: str, *, sse: bool
     ) -> None:
         self._path = path
-        self._hosts = hosts
-        self._origins = tuple(origins)
+        self._hosts = None if hosts is None else named_hosts(hosts)
+        self._origins = several(origins, "allowed_origins", str, 'a list of origins, such as ["https://app.example"]')
         self.methods = methods
         self._sse = sse
         self._allowed: dict[str | None, Allowed] = {}
@@ -134,6 +136,8 @@ class Heads:
             return Refusal(405, f"{method} is not served in this revision", headers={"allow": "POST, OPTIONS"})
         if not is_json(headers):
             return Refusal(415, f"the body must be {JSON}; say so in Content-Type")
+        if (coding := headers.one("content-encoding")) is not None and coding.lower() != "identity":
+            return Refusal(415, f"the body must not be encoded, and Content-Encoding says {coding!r}")
         if not (accepts(headers, JSON) and accepts(headers, EVENTS)):
             return Refusal(406, f"answers are {JSON} or {EVENTS}; list both in Accept")
         return None

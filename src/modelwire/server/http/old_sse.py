@@ -17,6 +17,7 @@ from modelwire.protocol import jsonrpc
 from modelwire.protocol.jsonrpc import InvalidFrame
 from modelwire.rules import sse
 from modelwire.rules.http import Refusal
+from modelwire.rules.lines import BOM
 from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.heads import EVENTS_PATH, MESSAGES_PATH
 from modelwire.server.http.reply import SILENCE, STREAM_HEADERS, Send, gone, refuse, respond
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 MAX_WAITING: Final = 256
 """Messages that may wait to be taken in, of one client that does not read its answers."""
+MAX_WAITING_BYTES: Final = 8 << 20
+"""The same in bytes; one message may always wait."""
 
 
 class EventStream:
@@ -45,14 +48,16 @@ class EventStream:
         self._send = send
         self._sending = asyncio.Lock()
         self._inbox: deque[bytes] = deque()
+        self._waiting = 0
         self._arrival = asyncio.Event()
         self._closed = False
 
     def put(self, frame: bytes) -> bool:
         """Take in a message; False where too many wait already."""
-        if len(self._inbox) >= MAX_WAITING:
+        if len(self._inbox) >= MAX_WAITING or (self._inbox and self._waiting + len(frame) > MAX_WAITING_BYTES):
             return False
         self._inbox.append(frame)
+        self._waiting += len(frame)
         self._arrival.set()
         return True
 
@@ -61,7 +66,11 @@ class EventStream:
         while not self._inbox and not self._closed:
             self._arrival.clear()
             await self._arrival.wait()
-        return None if self._closed else self._inbox.popleft()
+        if self._closed:
+            return None
+        frame = self._inbox.popleft()
+        self._waiting -= len(frame)
+        return frame
 
     async def send(self, frame: bytes) -> None:
         """Send a message, as soon as the client has room for it.
@@ -160,12 +169,13 @@ class OldSse:
         if stream is None or stream.principal != incoming.principal:
             await refuse(incoming.send, Refusal(404, f"no such stream; open one with GET {EVENTS_PATH}"))
             return
+        body = incoming.body.removeprefix(BOM)
         try:
-            jsonrpc.decode(incoming.body)
+            jsonrpc.decode(body)
         except InvalidFrame as invalid:
             await respond(incoming.send, 400, jsonrpc.encode_error(invalid.id, invalid.code, invalid.reason))
             return
-        if stream.put(incoming.body):
+        if stream.put(body):
             await respond(incoming.send, 202)
         else:
             await refuse(incoming.send, Refusal(503, "the client does not read its answers"))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from modelwire.errors import HEADER_MISMATCH, INVALID_REQUEST, UNSUPPORTED_REVISION
+from modelwire.errors import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_REVISION
 from modelwire.protocol import jsonrpc
-from modelwire.protocol.jsonrpc import Batch, InvalidFrame, Request
+from modelwire.protocol.jsonrpc import Batch, InvalidFrame, Notification, Request
 from modelwire.protocol.meta import PROTOCOL_VERSION
 from modelwire.protocol.methods import METHODS
 from modelwire.protocol.revisions import Revision
@@ -44,6 +44,8 @@ class _Named(Struct):
     uri: Raw | UnsetType = UNSET
 
 
+_OPENING = ("initialize", "ping")
+"""What is answered before a connection is open, without saying who asks; here nothing is ever opened."""
 _decode_named = msgspec.json.Decoder(_Named).decode
 _decode_meta = msgspec.json.Decoder(_Meta).decode
 
@@ -94,21 +96,28 @@ def _refused(incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
         return jsonrpc.encode_error(message.id, message.code, message.reason), 400
     if isinstance(message, Batch):
         return jsonrpc.encode_error(None, INVALID_REQUEST, "the body must be a single request or notification"), 400
-    if not isinstance(message, jsonrpc.Notification | Request):
+    if not isinstance(message, Notification | Request):
         return jsonrpc.encode_error(None, INVALID_REQUEST, "the client must not send responses"), 400
     id_ = message.id if isinstance(message, Request) else None
     named = incoming.head.revision
-    if isinstance(named, str):
+    if isinstance(named, str) and _agrees(incoming, body_version(message)):
         data = msgspec.json.encode({"supported": per_request_revisions(), "requested": named})
         return jsonrpc.encode_error(id_, UNSUPPORTED_REVISION, f"Unsupported protocol version: {named!r}", data), 400
-    if isinstance(message, Request):
-        problem = _mismatch(incoming, message)
-        if problem is not None:
-            return jsonrpc.encode_error(id_, HEADER_MISMATCH, problem), 400
+    problem = _mismatch(incoming, message) if isinstance(message, Request) or isinstance(named, str) else None
+    if problem is not None:
+        return jsonrpc.encode_error(id_, HEADER_MISMATCH, problem), 400
+    if message.method in _OPENING and isinstance(message, Request) and body_version(message) is None:
+        return jsonrpc.encode_error(id_, INVALID_PARAMS, f"the request's _meta lacks {PROTOCOL_VERSION}"), 400
     return None
 
 
-def _mismatch(incoming: Incoming, message: Request) -> str | None:
+def _agrees(incoming: Incoming, version: str | None) -> bool:
+    """Whether one header names the revision, and the body none or the same."""
+    named = incoming.head.headers.all("mcp-protocol-version")
+    return len(named) == 1 and version in (None, named[0])
+
+
+def _mismatch(incoming: Incoming, message: Request | Notification) -> str | None:
     row, routed = METHODS.get(message.method), incoming.head.routed
     name: Any = None
     try:
@@ -156,10 +165,11 @@ async def _call(
     )
     connection.shared = running
     connection.crowded = reply.crowded
+    connection.when_room = reply.when_room
 
     def finish(frame: bytes) -> None:
         tell_frame(observers, "out", frame)
-        reply.finish(frame, status_of(frame))
+        reply.finish(frame, status_of(frame, message.id))
 
     found = connection.take(message, incoming.body)
     if isinstance(found, bytes):

@@ -20,6 +20,9 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 SILENCE = 15.0
 """Seconds without a word after which a stream begins, or says that it is still there."""
 
+ROOM = 1 << 16
+"""Bytes that may wait for a client before what can wait does."""
+
 SOON_GONE = 0.02
 """Seconds after which somebody looks whether the client has gone meanwhile."""
 
@@ -43,8 +46,8 @@ class Reply:
     """
 
     __slots__ = (
-        "__weakref__", "_answer", "_events", "_gone", "_opening", "_over", "_send", "_silence", "_silences", "_spoke",
-        "_timer", "_wake", "_watching", "streaming", "waiting",
+        "__weakref__", "_answer", "_events", "_for_room", "_gone", "_opening", "_send", "_silence", "_silences",
+        "_spoke", "_timer", "_wake", "_watching", "over", "streaming", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -60,7 +63,10 @@ class Reply:
         self._opening = opening
         self._events: list[bytes] = []
         self._answer: tuple[bytes, int] | None = None
-        self._over = self._gone = False
+        self.over = self._gone = False
+        """Whether nothing more is sent, or taken."""
+        self._for_room: list[Callable[[], object]] = []
+        """What is called once there is room."""
         self._wake: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -75,7 +81,7 @@ class Reply:
 
     def post(self, event: bytes) -> None:
         """Send an event; from now on it is a stream."""
-        if not self._over:
+        if not self.over:
             self._events.append(event)
             self.waiting += len(event)
             self._stir()
@@ -87,7 +93,7 @@ class Reply:
             answer: The body where nothing was sent yet; otherwise an event without an id.
             status: The body's status.
         """
-        if self._over:
+        if self.over:
             return
         if self.streaming or self._events:
             self.post(sse.event(answer))
@@ -97,12 +103,24 @@ class Reply:
 
     def end(self) -> None:
         """Send what is waiting, and then no more."""
-        self._over = True
+        self.over = True
         self._stir()
 
     def crowded(self, mebibytes: int = 1) -> bool:
         """Whether so much waits to be taken; see `modelwire.rpc.connection.Connection.crowded`."""
         return self.waiting > mebibytes << 20
+
+    def when_room(self, callback: Callable[[], object]) -> None:
+        """Call a function once no more than `ROOM` waits to be taken, or nobody will take anything any more."""
+        if self.waiting > ROOM and not self.over:
+            self._for_room.append(callback)
+        else:
+            asyncio.get_running_loop().call_soon(callback)
+
+    def _has_room(self) -> None:
+        waiting, self._for_room = self._for_room, []
+        for callback in waiting:
+            asyncio.get_running_loop().call_soon(callback)
 
     def _stir(self) -> None:
         if self._wake is not None and not self._wake.done():
@@ -125,12 +143,13 @@ class Reply:
                     # Most answers are there before this is over. Who waits for nothing needs nobody who watches.
                     self._timer = loop.call_later(min(SOON_GONE, self._patience), self._watch_from_now_on, receive)
                 await self._wake
-                if not (self._gone or self._events or self._over):
+                if not (self._gone or self._events or self.over):
                     await self._break_silence()
         except OSError:  # ASGI says of a client that has gone with this, or with nothing at all
             self._gone = True
         finally:
-            self._over = True
+            self.over = True
+            self._has_room()
             await self._let_go()
         return not self._gone
 
@@ -149,9 +168,9 @@ class Reply:
             return False
         while self._events and not self._gone:
             await self._flush()
-        if self._over:
+        if self.over:
             await self._end_stream()
-        return not self._over
+        return not self.over
 
     async def _break_silence(self) -> None:
         if self._opening is not None and not self.streaming:
@@ -194,6 +213,8 @@ class Reply:
             self._spoke = asyncio.get_running_loop().time()
             await self._body(chunk)
             self.waiting -= len(chunk)
+            if self._for_room and self.waiting <= ROOM:
+                self._has_room()
 
     async def _start(self) -> None:
         if not self.streaming:

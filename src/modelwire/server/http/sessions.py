@@ -81,7 +81,7 @@ class Stream:
     def post(self, frame: bytes) -> None:
         """Say something."""
         id_ = self.log.add(frame) if self._kept else None
-        if self.reply is not None:
+        if self.reply is not None and not self.reply.over:
             if not self.begun:
                 self.prime(self.reply)
             self.reply.post(sse.event(frame, id=id_))
@@ -119,8 +119,8 @@ class HttpSession:
     """
 
     __slots__ = (
-        "_ended", "_ended_bytes", "_numbers", "_observers", "_server", "busy", "connection", "id", "kept", "last_used", "own", "principal",
-        "streams",
+        "_ended", "_ended_bytes", "_numbers", "_observers", "_server", "busy", "connection", "id", "kept", "last_used",
+        "own", "principal", "streams",
     )  # fmt: skip
 
     def __init__(self, server: Server, running: Running, opening: Incoming, *, kept: bool = True) -> None:
@@ -132,6 +132,7 @@ class HttpSession:
         self._observers = self.connection.observers = opening.watchers(server)
         server.features.attach(self.connection, server.announce_lists, running)
         self.connection.crowded = self._crowded
+        self.connection.when_room = self._when_room
         self.own = Stream(_OWN, primed=False, kept=kept)
         self.streams: dict[int, Stream] = {}
         self._ended: dict[int, int] = {}
@@ -149,6 +150,13 @@ class HttpSession:
     def told(self, frame: bytes) -> None:
         """Tell whoever watches of a frame that goes to the client."""
         tell_frame(self._observers, "out", frame)
+
+    def _when_room(self, callback: Callable[[], object]) -> None:
+        # What waits for room belongs to no request.
+        if self.own.reply is None:
+            self.connection.loop.call_soon(callback)
+        else:
+            self.own.reply.when_room(callback)
 
     def _said(self, frame: bytes) -> None:
         self.told(frame)
