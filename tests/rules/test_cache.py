@@ -158,6 +158,17 @@ def test_nor_where_the_later_one_said_that_there_is_nothing_to_keep(later: Any) 
     assert kept.fresh(TOOLS, 0) is None
 
 
+def test_what_is_under_way_is_forgotten_when_it_is_over() -> None:
+    kept = store()
+    first, second = kept.ask(TOOLS), kept.ask(TOOLS)
+    kept.done(first)
+    kept.heard("notifications/tools/list_changed", b"{}")
+    kept.keep(second, b"old", 1000, 0)
+    kept.done(second)
+    assert len(kept) == 0
+    assert not kept._open  # or a long life would fill the memory
+
+
 # ------------------------------------------------------------------ errors
 
 

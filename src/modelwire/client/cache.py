@@ -161,7 +161,7 @@ class Kept:
         """Take in the answer to the request itself; not that to a retry with answers to questions."""
         if self._contacts.opened is self._opened:  # it was not sent again over another connection
             ttl_ms = result.ttl_ms if isinstance(result, t.CacheableResult) else None
-            self._store.keep(asked, bytes(raw), ttl_ms, self._now())
+            self._store.keep(asked, raw, ttl_ms, self._now())
 
     def _failed(self, asked: Asked, error: Exception) -> None:
         """Note that the request failed; a refusal is its answer."""

@@ -53,13 +53,22 @@ _decode_uri = msgspec.json.Decoder(_Uri).decode
 class Asked:
     """A request that is under way, whose answer may be kept."""
 
-    __slots__ = ("key", "number", "void")
+    __slots__ = ("key", "number")
 
     def __init__(self, key: Key, number: int) -> None:
         self.key = key
         self.number = number
-        self.void = False
-        """Its answer is not to be kept: something has changed, or been answered, since it began."""
+
+
+class _Open:
+    """The requests for one thing that are under way."""
+
+    __slots__ = ("count", "overtaken")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.overtaken = 0
+        """The number of the last request that began before what was asked for changed, or was answered otherwise."""
 
 
 class _Answer:
@@ -87,7 +96,7 @@ class Store:
         self._max_ttl = max_ttl
         self._grace = grace
         self._answers: dict[Key, _Answer] = {}
-        self._asked: set[Asked] = set()
+        self._open: dict[Key, _Open] = {}
         self._count = 0
         self.size = 0
         """The bytes that are kept."""
@@ -122,11 +131,10 @@ class Store:
     def ask(self, key: Key) -> Asked:
         """Note that a request begins; `done` must follow."""
         self._count += 1
-        asked = Asked(key, self._count)
-        self._asked.add(asked)
-        return asked
+        self._open.setdefault(key, _Open()).count += 1
+        return Asked(key, self._count)
 
-    def keep(self, asked: Asked, data: bytes, ttl_ms: int | None, now: float) -> None:
+    def keep(self, asked: Asked, data: bytes | msgspec.Raw, ttl_ms: int | None, now: float) -> None:
         """Take in the answer to a request, if it is worth it.
 
         Args:
@@ -136,21 +144,23 @@ class Store:
                 ignore it and treat it as 0".
             now: When it was received.
         """
-        if asked.void:
+        if not self._supersede(asked):
             return
-        self._supersede(asked)
         key = asked.key
         fresh = 0.0 if ttl_ms is None or ttl_ms <= 0 else min(ttl_ms, self._max_ttl * 1000) / 1000
         size = _size(key, data)
         if fresh + self._grace > 0 and size <= self._max_size and self._most:
-            self._answers[key] = _Answer(data, now, now + fresh)
+            self._answers[key] = _Answer(bytes(data), now, now + fresh)
             self.size += size
             while len(self._answers) > self._most or self.size > self._max_size:
                 self._drop(next(iter(self._answers)))
 
     def done(self, asked: Asked) -> None:
         """Note that a request is over, in whatever way."""
-        self._asked.discard(asked)
+        others = self._open[asked.key]
+        others.count -= 1
+        if not others.count:
+            del self._open[asked.key]
 
     # ------------------------------------------------------------------ taking back
 
@@ -172,8 +182,7 @@ class Store:
 
     def refused(self, asked: Asked) -> None:
         """Note that what was asked for was answered with an error: that is the answer now."""
-        if not asked.void:
-            self._supersede(asked)
+        self._supersede(asked)
 
     def forget(self, *methods: str) -> bool:
         """Forget every answer to these methods; return whether there was one."""
@@ -183,15 +192,22 @@ class Store:
         """Forget everything."""
         self._forget(lambda key: True)
 
-    def _supersede(self, asked: Asked) -> None:
-        """Forget what there is to a request that has been answered, and what may still come to earlier ones."""
+    def _supersede(self, asked: Asked) -> bool:
+        """Forget what there is to a request that is answered, and what may still come to earlier ones.
+
+        False where the answer is overtaken itself.
+        """
+        others = self._open[asked.key]
+        if asked.number <= others.overtaken:
+            return False
+        others.overtaken = asked.number
         self._drop(asked.key)
-        for other in self._asked:
-            other.void = other.void or (other.key == asked.key and other.number < asked.number)
+        return True
 
     def _forget(self, concerns: Callable[[Key], bool]) -> bool:
-        for asked in self._asked:
-            asked.void = asked.void or concerns(asked.key)
+        for key, others in self._open.items():
+            if concerns(key):
+                others.overtaken = self._count
         concerned = [key for key in self._answers if concerns(key)]
         for key in concerned:
             self._drop(key)
@@ -203,7 +219,7 @@ class Store:
             self.size -= _size(key, dropped.data)
 
 
-def _size(key: Key, data: bytes) -> int:
+def _size(key: Key, data: bytes | msgspec.Raw) -> int:
     return len(data) + len(key[1] or "")
 
 
