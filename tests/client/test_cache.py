@@ -17,6 +17,7 @@ from modelwire import (
     ConnectionLost,
     Group,
     InvalidParams,
+    Missed,
     PeerError,
     ResourceNotFound,
     Server,
@@ -349,6 +350,41 @@ async def test_the_answer_to_a_request_that_was_sent_again_is_not_kept_but_those
         assert await names(client.list_tools()) == ["newer"]
 
 
+async def test_who_is_told_to_list_again_because_news_may_be_missing_gets_a_new_list() -> None:
+    async with coming_back(MODERN) as (client, fake, comings):
+
+        async def agree(other: FakeServer) -> None:
+            request = await other.expect("subscriptions/listen")
+            tag = {"io.modelcontextprotocol/subscriptionId": request["id"]}
+            agreed = {"notifications": {"toolsListChanged": True}, "_meta": tag}
+            await other.notify("notifications/subscriptions/acknowledged", agreed)
+
+        agreeing = asyncio.create_task(agree(fake))
+        async with client.listen(tools=True) as events:
+            await agreeing
+            await fake.aclose()
+            other = await comings.opened(MODERN)
+            while not client.connected:
+                await asyncio.sleep(0)
+            assert await names(other.answer(client.list_tools(), "tools/list", tools("before"))) == ["before"]
+            await agree(other)
+            assert await anext(events) == Missed()
+            assert await names(other.answer(client.list_tools(), "tools/list", tools("after"))) == ["after"]
+
+
+async def test_over_a_socket_it_is_as_in_memory() -> None:
+    server = Server("s", list_ttl=60)
+    server.add_tool(lambda: "", name="a")
+    serving = server.serving("tcp://127.0.0.1:0")
+    async with serving, connected(serving.url) as client, client.listen(tools=True) as events:
+        for _ in range(3):
+            assert await names(client.list_tools()) == ["a"]
+        assert len(client.frames.sent("tools/list")) == 1
+        server.add_tool(lambda: "", name="b")
+        await anext(events)
+        assert await names(client.list_tools()) == ["a", "b"]
+
+
 async def test_a_client_that_is_closed_has_nothing_and_one_that_is_opened_again_asks() -> None:
     async with coming_back(MODERN, cache=Cache(stale_if_error=60)) as (client, fake, comings):
         await fake.answer(client.list_tools(), "tools/list", tools("old"))
@@ -442,6 +478,18 @@ async def test_so_is_every_page_of_a_list() -> None:
         comings.absent = True
         await lose(client, fake)
         assert await names(client.list_tools(timeout=0.01)) == ["a", "b"]
+
+
+async def test_a_question_is_not_used_in_the_place_of_a_result_nor_is_what_was_there_before_it() -> None:
+    async with talking(MODERN, cache=Cache(stale_if_error=1000)) as (client, fake):
+        await fake.answer(client.read_resource(URI), "resources/read", contents("before", ttl=0))
+        asked = {"resultType": "input_required", "requestState": "s"}
+        question = await fake.answer(client.read_resource(URI, rounds=False), "resources/read", asked)
+        assert isinstance(question, types.InputRequiredResult)
+        reading = asyncio.create_task(client.read_resource(URI))
+        await fake.error(await fake.expect("resources/read"), -32603)
+        with pytest.raises(PeerError):
+            await reading
 
 
 @pytest.mark.parametrize(("code", "kind"), [(-32602, InvalidParams), (-32601, PeerError), (-32000, PeerError)])

@@ -159,9 +159,12 @@ class Kept:
 
     def answered(self, asked: Asked, raw: Raw, result: t.Received) -> None:
         """Take in the answer to the request itself; not that to a retry with answers to questions."""
-        if self._contacts.opened is self._opened:  # it was not sent again over another connection
-            ttl_ms = result.ttl_ms if isinstance(result, t.CacheableResult) else None
-            self._store.keep(asked, raw, ttl_ms, self._now())
+        if self._contacts.opened is not self._opened:
+            return  # it was sent again over another connection
+        if isinstance(result, t.CacheableResult):
+            self._store.keep(asked, raw, result.ttl_ms, self._now())
+        else:  # a question
+            self._store.refused(asked)
 
     def _failed(self, asked: Asked, error: Exception) -> None:
         """Note that the request failed; a refusal is its answer."""

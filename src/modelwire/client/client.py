@@ -180,6 +180,7 @@ class Client(Requests):
         )
         self._kept = Kept(settings(cache), self._contacts)
         self._hearing.on_news = self._kept.heard
+        self._hearing.on_missed = self._kept.clear
         self._rounds = Rounds(answering, self._contacts, max_rounds, self._max_timeout)
         self._hearing.on_complete = self._rounds.completed
         self._contacts.restore = self._restore

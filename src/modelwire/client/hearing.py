@@ -59,6 +59,8 @@ class Hearing:
         """Called with "tools" or "resources" when a server announces a list in a way that only tutorials teach."""
         self.on_news: Callable[[str, Raw], None] = lambda method, params: None
         """Called with method and params of each notification, before anybody else, who may act on it."""
+        self.on_missed: Callable[[], object] = lambda: None
+        """Called before a `Missed` is handed out: there may have been news that nobody has heard."""
         self.on_complete: Callable[[str], None] | None = None
         """Called with the id of each elicitation that the server says is complete (2025-11-25)."""
         self.subscribed: set[str] = set()

@@ -257,6 +257,7 @@ class Listening:
     def _found_again(self) -> None:
         if self._lost:
             self._lost = False
+            self._hearing.on_missed()
             self._put(Missed())
 
     def _ended(self, request: asyncio.Task[Any]) -> None:

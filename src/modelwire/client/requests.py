@@ -296,9 +296,7 @@ class Requests:
         by_hand = self._by_hand(input_responses, request_state)
         params = t.ReadResourceRequestParams(uri, **by_hand)
         with Blame(self._answering.failures, uri):
-            if (
-                by_hand
-            ):  # such results "MUST NOT be cached, as they depend on inputs that are not part of the cache key"
+            if by_hand:  # "MUST NOT be cached, as they depend on inputs that are not part of the cache key"
                 return await self._typed("resources/read", params, timeout, rounds=rounds)
             return await self._cacheable("resources/read", uri, params, timeout, fresh, rounds=rounds)
 

@@ -181,7 +181,7 @@ class Store:
         self.forget(*DOUBTED.get(method, ()))
 
     def refused(self, asked: Asked) -> None:
-        """Note that what was asked for was answered with an error: that is the answer now."""
+        """Note that what was asked for was answered with an error, or a question: that is the answer now."""
         self._supersede(asked)
 
     def forget(self, *methods: str) -> bool:
