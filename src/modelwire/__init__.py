@@ -13,6 +13,7 @@ from modelwire.version import __version__
 
 if TYPE_CHECKING:
     from modelwire.client import answers
+    from modelwire.client.cache import Cache
     from modelwire.client.client import Client
     from modelwire.client.group import Group
     from modelwire.client.group_listening import GroupEvent
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Ask",
     "Audio",
+    "Cache",
     "CapabilityRequired",
     "Client",
     "ConfigError",
@@ -124,6 +126,7 @@ __all__ = [
 _ELSEWHERE = {
     "Ask": "modelwire.server.ask",
     "Audio": "modelwire.server.media",
+    "Cache": "modelwire.client.cache",
     "Client": "modelwire.client.client",
     "Context": "modelwire.server.context",
     "Depends": "modelwire.server.dependencies",

@@ -6,8 +6,10 @@ the bound holds. What is held against other libraries is in `benchmarks`, which 
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from benchmarks import requests
 from benchmarks.contestants import Contestant, Import, ServerCalls, WebCalls, own
 from benchmarks.programs import tools
+from modelwire import Client, Server
 from tests.bench.least import least_ratio
 
 Start = Callable[[Contestant], Contestant]
@@ -74,6 +77,40 @@ def test_an_answer_of_a_mebibyte_costs_per_byte_what_one_of_64_kibibytes_does(st
 def test_listing_two_hundred_tools_costs_no_more_than_thirty_calls(start: Start) -> None:
     listing = start(calls(tools.MANY, requests.LIST_TOOLS, 100))
     assert least_ratio(listing, start(calls()), 30) <= 30
+
+
+class Asking:
+    """CPU time of a client and a server in one process per request, in microseconds.
+
+    Args:
+        ask: Makes one request.
+    """
+
+    def __init__(self, ask: Callable[[Client], Awaitable[object]]) -> None:
+        self._ask = ask
+        self._runner = asyncio.Runner()
+        server = Server("s")
+        server.add_resource("a:b", lambda: "x" * 200, name="b", inline=True, ttl=3600)
+        self._client = self._runner.run(Client(server).connect())
+
+    def measure(self, share: float = 1) -> float:
+        return self._runner.run(self._asked(round(500 * share)))
+
+    async def _asked(self, count: int) -> float:
+        began = time.process_time()
+        for _ in range(count):
+            await self._ask(self._client)
+        return (time.process_time() - began) / count * 1e6
+
+    def close(self) -> None:
+        self._runner.run(self._client.close())
+        self._runner.close()
+
+
+def test_what_is_kept_costs_at_most_half_of_what_asking_costs_a_client_and_a_server_in_memory(start: Start) -> None:
+    kept = start(Asking(lambda client: client.read_resource("a:b")))
+    asked = start(Asking(lambda client: client.read_resource("a:b", fresh=True)))
+    assert least_ratio(kept, asked, 0.5) <= 0.5
 
 
 @pytest.mark.parametrize(

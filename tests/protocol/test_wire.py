@@ -357,6 +357,16 @@ def test_what_does_not_fit_is_refused_in_our_own_words(kind: Any, data: bytes, w
     assert "$" not in str(caught.value)
 
 
+@pytest.mark.parametrize("ttl", ["1.5", '"60000"', "true", "1e400", "[]"])
+def test_a_hint_that_is_none_costs_itself_and_not_the_list(ttl: str, caplog: pytest.LogCaptureFixture) -> None:
+    raw = b'{"resultType":"complete","tools":[],"nextCursor":"c","ttlMs":%s,"cacheScope":"shared"}' % ttl.encode()
+    result = wire.decode_result(raw, METHODS["tools/list"], LATEST)
+    assert isinstance(result, t.ListToolsResult)
+    assert (result.ttl_ms, result.cache_scope, result.next_cursor) == (None, None, "c")
+    assert "result.ttlMs" in caplog.text
+    assert "result.cacheScope must be" in caplog.text
+
+
 def test_a_wire_error_belongs_to_the_family() -> None:
     assert issubclass(wire.WireError, ModelwireError)
 

@@ -258,3 +258,15 @@ def test_handlers_answer_in_worker_threads_where_they_may_use_a_client() -> None
             options: Any = {"revision": "2025-11-25", "capabilities": capabilities}
             with Client(server, handlers={"roots/list": handler}, **options) as client:
                 assert client.call("ask") == uri
+
+
+def test_what_is_fresh_is_not_asked_for_again_and_can_be_all_the_same() -> None:
+    reads: list[int] = []
+    server = Server("s")
+    server.add_resource("a:b", lambda: str(reads.append(1)), name="b", ttl=60)
+    with Client(server) as client:
+        first = client.read_resource("a:b")
+        assert client.read_resource("a:b").contents == first.contents
+        assert len(reads) == 1
+        client.read_resource("a:b", fresh=True)
+        assert len(reads) == 2

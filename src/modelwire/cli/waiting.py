@@ -43,7 +43,7 @@ async def find_tool(client: Client, name: str, wait: float | None) -> Tool:
 
 
 async def _look(client: Client, name: str) -> tuple[Tool | None, list[str]]:
-    tools = await client.list_tools()
+    tools = await client.list_tools(fresh=True)
     return next((tool for tool in tools if tool.name == name), None), [tool.name for tool in tools]
 
 

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from modelwire.client.answering import Answering, Handler, OnElicit, OnElicitUrl, OnSample
+from modelwire.client.cache import Cache, Kept, settings
 from modelwire.client.connect import PROBE_WAIT, Opener
 from modelwire.client.contacts import Contacts
 from modelwire.client.conversation import Conversation
@@ -85,6 +86,8 @@ class Client(Requests):
             most 5 times a minute. What was lost on the way is then sent again once, within its own deadline, unless it
             may have effects; those are the tools that `list_tools` has not shown as read-only or idempotent.
         on_reconnect: Called when that has happened, with the `ConnectionLost` that was the reason.
+        cache: Whether lists and resources are kept for as long as the server calls them fresh (2026-07-28), and handed
+            out again meanwhile; ``Cache(...)`` sets bounds, and what happens where the server cannot be asked.
         polite_shutdown: Send ``shutdown`` and ``exit`` at the end, as some tutorials teach; handshake revisions only.
         observers: Who watches every frame.
 
@@ -129,6 +132,7 @@ class Client(Requests):
         capabilities: t.ClientCapabilities | None = None,
         reconnect: bool = True,
         on_reconnect: OnReconnect | None = None,
+        cache: bool | Cache = True,
         polite_shutdown: bool = False,
         observers: Sequence[Observer] = (),
     ) -> None:
@@ -174,6 +178,9 @@ class Client(Requests):
             reconnect=reconnect,
             connect_timeout=self._connect_timeout,
         )
+        self._kept = Kept(settings(cache), self._contacts)
+        self._hearing.on_news = self._kept.heard
+        self._hearing.on_missed = self._kept.clear
         self._rounds = Rounds(answering, self._contacts, max_rounds, self._max_timeout)
         self._hearing.on_complete = self._rounds.completed
         self._contacts.restore = self._restore
@@ -213,6 +220,7 @@ class Client(Requests):
             await self._contacts.close(self._polite)
         finally:  # not before: a function that is asked may be the one who closes
             self._rounds.close()
+            self._kept.clear()
 
     def _check_entry(self) -> None:
         """Raise `ConfigError` where a ``with`` block would close at its end what others use; every block begins so."""

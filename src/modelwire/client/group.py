@@ -368,11 +368,11 @@ class Group:
         return await client.get_prompt(own, *arguments, **options)
 
     async def _owner(
-        self, what: str, name: str, names: Names, list_again: Callable[[], Awaitable[Any]]
+        self, what: str, name: str, names: Names, list_again: Callable[..., Awaitable[Any]]
     ) -> tuple[Client, str]:
         found = names.find(name)
         if found is None and not names.says_itself(name):
-            await list_again()
+            await list_again(fresh=True)
             found = names.find(name)
         found = found or names.spelt(name)
         if found is None:
@@ -387,6 +387,7 @@ class Group:
         uri: str,
         *,
         timeout: float | None = ...,
+        fresh: bool = False,
         rounds: Literal[True] = True,
         input_responses: Mapping[str, Any] | None = None,
         request_state: str | None = None,
@@ -397,6 +398,7 @@ class Group:
         uri: str,
         *,
         timeout: float | None = ...,
+        fresh: bool = False,
         rounds: bool,
         input_responses: Mapping[str, Any] | None = None,
         request_state: str | None = None,
@@ -437,7 +439,7 @@ class Group:
         """Return the server that a URI belongs to."""
         owners = self._owners.find(uri)
         if not owners:
-            await asyncio.gather(self.list_resources(), self.list_resource_templates())
+            await asyncio.gather(self.list_resources(fresh=True), self.list_resource_templates(fresh=True))
             owners = self._owners.find(uri)
         if not owners:
             owners = [name for name, client in self._members.opened.items() if client.capabilities.resources]

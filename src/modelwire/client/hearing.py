@@ -57,6 +57,10 @@ class Hearing:
         self.listenings: set[Listening] = set()
         self.on_hint: Callable[[str], Awaitable[None] | None] | None = None
         """Called with "tools" or "resources" when a server announces a list in a way that only tutorials teach."""
+        self.on_news: Callable[[str, Raw], None] = lambda method, params: None
+        """Called with method and params of each notification, before anybody else, who may act on it."""
+        self.on_missed: Callable[[], object] = lambda: None
+        """Called before a `Missed` is handed out: there may have been news that nobody has heard."""
         self.on_complete: Callable[[str], None] | None = None
         """Called with the id of each elicitation that the server says is complete (2025-11-25)."""
         self.subscribed: set[str] = set()
@@ -70,6 +74,7 @@ class Hearing:
     def hear(self, connection: Connection, notification: Notification) -> None:
         """Hand a notification on."""
         params = Raw(b"{}") if notification.params is UNSET else notification.params
+        self.on_news(notification.method, params)
         hinted = HINTS.get(notification.method)
         if hinted is not None and self.on_hint is not None:
             _tell(connection, self.on_hint(hinted))

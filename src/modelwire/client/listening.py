@@ -23,7 +23,7 @@ from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.meta import SUBSCRIPTION_ID
 from modelwire.rpc.connection import lost
-from modelwire.rules.subscriptions import LISTS, wants
+from modelwire.rules.subscriptions import LISTS, is_below, wants
 
 if TYPE_CHECKING:
     from modelwire.client.contact import Contact
@@ -257,6 +257,7 @@ class Listening:
     def _found_again(self) -> None:
         if self._lost:
             self._lost = False
+            self._hearing.on_missed()
             self._put(Missed())
 
     def _ended(self, request: asyncio.Task[Any]) -> None:
@@ -353,11 +354,7 @@ class Listening:
 
     def _followed(self, uri: str) -> str | None:
         # "sub-resources of the one that the client actually subscribed to" may be named instead (schema)
-        return next((asked for asked in self._wanted.resource_subscriptions or () if _is_below(uri, asked)), None)
-
-
-def _is_below(uri: str, asked: str) -> bool:
-    return uri == asked or (uri.startswith(asked) and (asked[-1:] == "/" or uri[len(asked)] in "/?#"))
+        return next((asked for asked in self._wanted.resource_subscriptions or () if is_below(uri, asked)), None)
 
 
 def _warn_of_missing(wanted: t.SubscriptionFilter, honoured: t.SubscriptionFilter) -> None:

@@ -14,20 +14,22 @@ import msgspec
 from msgspec import UNSET, Raw, structs
 
 from modelwire.client.answering import Answering
+from modelwire.client.cache import Kept
 from modelwire.client.connect import ping_method
 from modelwire.client.contact import Contact
 from modelwire.client.conversation import Conversation
 from modelwire.client.failures import Blame
 from modelwire.client.hearing import Hearing
 from modelwire.client.listening import Listening, wanted_filter
-from modelwire.client.lists import all_pages
+from modelwire.client.lists import whole_list
 from modelwire.client.rounds import Rounds
 from modelwire.client.values import arguments_json, prompt_arguments, reference, responses, seconds, value_of
-from modelwire.errors import ConfigError, ConnectionLost, ProtocolViolation, UrlElicitationNeeded
+from modelwire.errors import ConfigError, PeerError, ProtocolViolation, UrlElicitationNeeded
 from modelwire.protocol import structured
 from modelwire.protocol import types as t
 from modelwire.protocol.methods import METHODS
 from modelwire.protocol.revisions import Revision
+from modelwire.rules.cache import Asked
 from modelwire.rules.pending import OnProgress
 
 T = TypeVar("T")
@@ -59,6 +61,7 @@ class Requests:
     _log_level: t.LoggingLevel | None
     _hearing: Hearing
     _stale: set[str]
+    _kept: Kept
     _conversation: Conversation
 
     @property
@@ -68,52 +71,48 @@ class Requests:
 
     # ------------------------------------------------------------------ lists
 
-    async def list_tools(self, *, timeout: float | None = DEFAULT) -> list[t.Tool]:
+    async def list_tools(self, *, timeout: float | None = DEFAULT, fresh: bool = False) -> list[t.Tool]:
         """Return every tool, following pages; empty when the server has none to list.
+
+        Pages that the server has called fresh for a while (2026-07-28) are not asked for again while they are, nor told
+        to have changed; see `Cache`.
 
         Args:
             timeout: Seconds per page; by default the client's.
+            fresh: Whether to ask the server in any case.
 
         Raises:
-            ProtocolViolation: A cursor repeats, or there are more than 1000 pages.
+            ProtocolViolation: There are more than 1000 pages.
         """
-        self.tools = [structured.unwrap_tool(tool) for tool in await self._list("tools/list", "tools", timeout)]
+        tools = await self._list("tools/list", "tools", timeout, fresh)
+        self.tools = [structured.unwrap_tool(tool) for tool in tools]
         return list(self.tools)
 
-    async def list_resources(self, *, timeout: float | None = DEFAULT) -> list[t.Resource]:
+    async def list_resources(self, *, timeout: float | None = DEFAULT, fresh: bool = False) -> list[t.Resource]:
         """Return every resource, following pages; empty when the server has none to list. See `list_tools`."""
-        self.resources = await self._list("resources/list", "resources", timeout)
+        self.resources = await self._list("resources/list", "resources", timeout, fresh)
         return list(self.resources)
 
-    async def list_resource_templates(self, *, timeout: float | None = DEFAULT) -> list[t.ResourceTemplate]:
+    async def list_resource_templates(
+        self, *, timeout: float | None = DEFAULT, fresh: bool = False
+    ) -> list[t.ResourceTemplate]:
         """Return every resource template, following pages. See `list_tools`."""
-        return await self._list("resources/templates/list", "resource_templates", timeout)
+        return await self._list("resources/templates/list", "resource_templates", timeout, fresh)
 
-    async def list_prompts(self, *, timeout: float | None = DEFAULT) -> list[t.Prompt]:
+    async def list_prompts(self, *, timeout: float | None = DEFAULT, fresh: bool = False) -> list[t.Prompt]:
         """Return every prompt, following pages. See `list_tools`."""
-        return await self._list("prompts/list", "prompts", timeout)
+        return await self._list("prompts/list", "prompts", timeout, fresh)
 
-    async def _list(self, method: str, field: str, timeout: float | None) -> list[Any]:
+    async def _list(self, method: str, field: str, timeout: float | None, fresh: bool) -> list[Any]:
         opened = self._conversation.contacts.opened
         if opened.declared and getattr(opened.capabilities, cast(str, METHODS[method].capability)) is None:
             return []
 
-        contact: Contact | None = None
+        def page(cursor: str | None, on: Contact | None) -> Awaitable[Any]:
+            params = t.PaginatedRequestParams(cursor=cursor)
+            return self._cacheable(method, cursor, params, timeout, fresh, on=on)
 
-        async def fetch(cursor: str | None) -> Any:
-            nonlocal contact
-            page = await self._typed(method, t.PaginatedRequestParams(cursor=cursor), timeout, on=contact)
-            contact = contact or self._conversation.contacts.here()
-            return page
-
-        try:
-            return await all_pages(method, field, fetch)
-        except ConnectionLost:
-            if contact is None or not self._conversation.contacts.comes_back:
-                raise
-        # The cursor of a server that is gone means nothing to the one that comes after it.
-        contact = None
-        return await all_pages(method, field, fetch)
+        return await whole_list(method, field, page, self._conversation.contacts, lambda: self._kept.forget(method))
 
     # ------------------------------------------------------------------ tools
 
@@ -253,6 +252,7 @@ class Requests:
         uri: str,
         *,
         timeout: float | None = ...,
+        fresh: bool = False,
         rounds: Literal[True] = True,
         input_responses: Mapping[str, Any] | None = None,
         request_state: str | None = None,
@@ -263,6 +263,7 @@ class Requests:
         uri: str,
         *,
         timeout: float | None = ...,
+        fresh: bool = False,
         rounds: bool,
         input_responses: Mapping[str, Any] | None = None,
         request_state: str | None = None,
@@ -272,15 +273,19 @@ class Requests:
         uri: str,
         *,
         timeout: float | None = DEFAULT,
+        fresh: bool = False,
         rounds: bool = True,
         input_responses: Mapping[str, Any] | None = None,
         request_state: str | None = None,
     ) -> t.ReadResourceResult | t.InputRequiredResult:
         """Read a resource.
 
+        One that the server has called fresh for a while (2026-07-28) is not asked for again; see `Cache`.
+
         Args:
             uri: The resource.
             timeout: As for `call_tool`.
+            fresh: Whether to ask the server in any case.
             rounds: As for `call_tool`.
             input_responses: As for `call_tool`.
             request_state: As for `call_tool`.
@@ -288,9 +293,12 @@ class Requests:
         Raises:
             ResourceNotFound: There is none of that URI.
         """
-        params = t.ReadResourceRequestParams(uri, **self._by_hand(input_responses, request_state))
+        by_hand = self._by_hand(input_responses, request_state)
+        params = t.ReadResourceRequestParams(uri, **by_hand)
         with Blame(self._answering.failures, uri):
-            return await self._typed("resources/read", params, timeout, rounds=rounds)
+            if by_hand:  # "MUST NOT be cached, as they depend on inputs that are not part of the cache key"
+                return await self._typed("resources/read", params, timeout, rounds=rounds)
+            return await self._cacheable("resources/read", uri, params, timeout, fresh, rounds=rounds)
 
     @overload
     async def get_prompt(
@@ -492,6 +500,17 @@ class Requests:
         self._stale.discard(name)
         await (self.list_tools() if name == "tools" else self.list_resources())
 
+    async def _cacheable(
+        self, method: str, name: str | None, params: Any, timeout: float | None, fresh: bool, **how: Any
+    ) -> Any:
+        """Return the result that is kept for ``method`` and ``name``, or else, and if ``fresh``, what `_typed` does."""
+        return await self._kept.get(
+            (method, name),
+            lambda asked: self._typed(method, params, timeout, asked=asked, **how),
+            lambda raw: self._conversation.decode(raw, METHODS[method]),
+            fresh=fresh,
+        )
+
     async def _typed(
         self,
         method: str,
@@ -503,8 +522,12 @@ class Requests:
         *,
         on: Contact | None = None,
         rounds: bool = False,
+        asked: Asked | None = None,
     ) -> Any:
-        """Send a request; return its result, typed. With ``rounds``, what the server asks first is answered."""
+        """Send a request; return its result, typed. With ``rounds``, what the server asks first is answered.
+
+        With ``asked`` its result is kept, but not that of a further round.
+        """
         row = METHODS[method]
         if not row.sent_by("client", self.revision):
             raise ConfigError(f"{method} does not exist in {self.revision}, which the server speaks")
@@ -516,6 +539,8 @@ class Requests:
             result = needed
         else:
             result = self._conversation.decode(raw, row)
+            if asked is not None:
+                self._kept.answered(asked, raw, result)
             if not rounds or type(result) is not t.InputRequiredResult:
                 return result
 
@@ -548,15 +573,19 @@ class Requests:
             max_timeout = None if wait is None or limit is None else max(wait, limit)
         if on_progress is not None and not callable(on_progress):
             raise ConfigError(f"on_progress is called with (progress, total, message); {on_progress!r} is no function")
-        return await self._conversation.request(
-            method,
-            params,
-            timeout=wait,
-            max_timeout=seconds(max_timeout, "max_timeout"),
-            on_progress=on_progress,
-            meta=meta,
-            on=on,
-        )
+        try:
+            return await self._conversation.request(
+                method,
+                params,
+                timeout=wait,
+                max_timeout=seconds(max_timeout, "max_timeout"),
+                on_progress=on_progress,
+                meta=meta,
+                on=on,
+            )
+        except PeerError as error:
+            self._kept.doubt(method, error)
+            raise
 
     def _may_repeat(self, method: str, params: Any) -> bool:
         row = METHODS.get(method)

@@ -5,7 +5,7 @@ therefore can
 
 - keep content blocks of an unknown kind as `UnknownContent`,
 - skip the bad items of a list that is marked `singly`, with a warning that names them,
-- presume what peers are known to leave out (`Presumed`),
+- presume what peers are known to leave out (`Presumed`), and leave out bad hints (`Hint`), each with a warning,
 - say exactly what is wrong, where, in our own words.
 
 It runs only after the fast decoder failed; on what that accepts, both agree.
@@ -23,7 +23,7 @@ from msgspec import NODEFAULT, Raw, Struct, UnsetType
 from modelwire.log import log as _log
 from modelwire.protocol import faults
 from modelwire.protocol.faults import WireError
-from modelwire.protocol.types.base import Choice, Presumed, Singly, UnknownContent, decode_hook, is_choice
+from modelwire.protocol.types.base import Choice, Hint, Presumed, Singly, UnknownContent, decode_hook, is_choice
 from modelwire.protocol.types.content import ContentBlock, SamplingMessageContentBlock
 
 _CONTENT: Final = frozenset(cast("tuple[type, ...]", (*get_args(ContentBlock), *get_args(SamplingMessageContentBlock))))
@@ -75,10 +75,20 @@ def _read_struct(data: bytes | Raw, kind: type[Struct], path: str) -> Any:
     for field in msgspec.structs.fields(kind):
         raw = members.get(field.encode_name)
         if raw is not None:
-            values[field.name] = read(raw, field.type, faults.join(path, field.encode_name))
+            values[field.name] = _read_field(raw, field, faults.join(path, field.encode_name))
         elif field.default is NODEFAULT and field.default_factory is NODEFAULT:
             values[field.name] = _presume(field, path)
     return kind(**values)
+
+
+def _read_field(raw: Raw, field: msgspec.structs.FieldInfo, path: str) -> Any:
+    try:
+        return read(raw, field.type, path)
+    except WireError as error:
+        if not any(isinstance(mark, Hint) for mark in _bare(field.type)[1]):
+            raise
+        _log.warning("%s; it is a mere hint and was left out", error)
+        return field.default
 
 
 def _check_tag(raw: Raw, kind: type[Struct], path: str) -> None:

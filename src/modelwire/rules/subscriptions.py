@@ -67,3 +67,8 @@ def wants(given: SubscriptionFilter, kind: str, name: str) -> bool:
     if kind == "resource":
         return name in (given.resource_subscriptions or ())
     return bool(getattr(given, f"{name}_list_changed"))
+
+
+def is_below(uri: str, above: str) -> bool:
+    """Whether a URI is another one, or the URI of a part of what that one names."""
+    return uri == above or (uri.startswith(above) and (above[-1:] == "/" or uri[len(above)] in "/?#"))

@@ -22,6 +22,7 @@ from modelwire.errors import ConfigError, RpcError
 from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.server import media_types
+from modelwire.server.caching import Caching
 from modelwire.server.file_types import is_text, media_type
 from modelwire.server.files import (
     MAX_DEPTH,
@@ -48,9 +49,11 @@ class Source(Protocol):
 
     Attributes:
         key: What it was registered under.
+        caching: How clients may keep what they read.
     """
 
     key: str
+    caching: Caching
 
     def scan(self) -> dict[str, t.Resource]:
         """Return what a list says at this moment, by URI."""
@@ -79,13 +82,15 @@ class SingleFile:
     Args:
         resource: What a list says of it, without size and time.
         path: The file.
+        caching: How clients may keep it.
 
     Raises:
         ConfigError: There is no such file.
     """
 
-    def __init__(self, resource: t.Resource, path: Path) -> None:
+    def __init__(self, resource: t.Resource, path: Path, caching: Caching) -> None:
         self.key = resource.uri
+        self.caching = caching
         self._path = path.absolute()
         self._resource = resource
         try:
@@ -122,13 +127,22 @@ class Directory:
         hidden: Also those whose names, or whose folders' names, begin with a dot.
         max_files: How many are listed; all can be read.
         template: What a list says of each besides name, type, size and time.
+        caching: How clients may keep each.
 
     Raises:
         ConfigError: There is no such directory, or the prefix is no beginning of a URI.
     """
 
     def __init__(
-        self, prefix: str, path: Path, *, pattern: str, hidden: bool, max_files: int, template: t.Resource
+        self,
+        prefix: str,
+        path: Path,
+        *,
+        pattern: str,
+        hidden: bool,
+        max_files: int,
+        template: t.Resource,
+        caching: Caching,
     ) -> None:
         if not _PREFIX.fullmatch(prefix):
             raise ConfigError(
@@ -138,6 +152,7 @@ class Directory:
         if max_files < 1:
             raise ConfigError(f"max_files must be at least 1, not {max_files}")
         self.key = prefix
+        self.caching = caching
         self.path = path.absolute()
         self._stem = prefix if prefix.endswith(("/", ":")) else prefix + "/"
         self._glob = Glob(pattern)

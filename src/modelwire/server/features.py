@@ -6,7 +6,7 @@ Server-side features meet here and nowhere else. Nothing in this file knows a tr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -23,6 +23,7 @@ from modelwire.rpc.call import Call
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Route
 from modelwire.rules.subscriptions import LISTS
+from modelwire.server.caching import Caching, ListKind
 from modelwire.server.context import Context
 from modelwire.server.directories import Directory, Source
 from modelwire.server.file_lists import FileLists
@@ -55,6 +56,7 @@ class Features:
         identity: The same as JSON, for stamped results.
         instructions: How a model should use it.
         page_size: Items per page of a list.
+        caching: How clients may keep each list, and what ``server/discover`` says.
         max_result: The most bytes that the result of a tool, resource or prompt may have; None for any number.
         declare: Features to declare although nothing is registered for them.
         extensions: Extensions supported.
@@ -71,6 +73,7 @@ class Features:
         *,
         instructions: str | None,
         page_size: int | None,
+        caching: Mapping[ListKind, Caching],
         max_result: int | None,
         declare: frozenset[str],
         extensions: dict[str, dict[str, Any]] | None,
@@ -100,6 +103,7 @@ class Features:
                 "tool",
                 definition=lambda entry: entry.tool,
                 result=lambda items, cursor: t.ListToolsResult(items, next_cursor=cursor),
+                caching=caching["tools"],
                 changed=lambda: self.changed("tools"),
                 **common,
             ),
@@ -110,6 +114,7 @@ class Features:
                 "resource",
                 definition=lambda entry: entry.resource,
                 result=lambda items, cursor: t.ListResourcesResult(items, next_cursor=cursor),
+                caching=caching["resources"],
                 changed=lambda: self.changed("resources"),
                 **common,
             ),
@@ -117,6 +122,7 @@ class Features:
                 "resource template",
                 definition=lambda entry: entry.template,
                 result=lambda items, cursor: t.ListResourceTemplatesResult(items, next_cursor=cursor),
+                caching=caching["templates"],
                 changed=lambda: self.changed("resources"),
                 **common,
             ),
@@ -127,6 +133,7 @@ class Features:
                 "prompt",
                 definition=lambda entry: entry.prompt,
                 result=lambda items, cursor: t.ListPromptsResult(items, next_cursor=cursor),
+                caching=caching["prompts"],
                 changed=lambda: self.changed("prompts"),
                 **common,
             ),
@@ -140,7 +147,7 @@ class Features:
                 "resource": lambda: self.resources.collections,
             }
         )
-        opening = Opening(info, self.capabilities, instructions)
+        opening = Opening(info, self.capabilities, instructions, caching["discover"])
         self.routes: dict[str, Route] = {route.method.name: route for route in [*opening.routes(), *self._routes()]}
 
     def _routes(self) -> list[Route]:

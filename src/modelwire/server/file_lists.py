@@ -187,5 +187,5 @@ class FileLists(Collection[Source]):
 def _first(sources: list[Source], uri: str, limit: int | None) -> t.ReadResourceResult | None:
     for source in sources:
         with contextlib.suppress(NotServed):
-            return source.read(uri, limit)
+            return source.caching.stamp(source.read(uri, limit))
     return None

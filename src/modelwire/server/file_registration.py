@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from modelwire.protocol import types as t
+from modelwire.server.caching import caching
 from modelwire.server.directories import Directory, SingleFile, written
 from modelwire.server.features import Features
 from modelwire.server.file_types import media_type
@@ -46,6 +47,8 @@ class FileRegistration:
         meta: dict[str, Any] | None = None,
         tags: Iterable[str] = (),
         enabled: Enabled = True,
+        ttl: float | None = None,
+        shared: bool = False,
     ) -> None:
         """Register a file as a resource, at any time; connected clients are told.
 
@@ -64,6 +67,8 @@ class FileRegistration:
             meta: Its ``_meta``.
             tags: A set of words, by which `Registration.enable` and `disable` find it.
             enabled: For whom it is there, as for `Registration.tool`.
+            ttl: Seconds for which clients may go by what they have read, as for `Registration.resource`.
+            shared: Whether a gateway may tell others what it has read, likewise.
 
         Raises:
             ConfigError: There is no such file, or there is a resource of that URI already.
@@ -85,7 +90,10 @@ class FileRegistration:
             meta=meta,
         )
         refuse_unwritable(f"file {uri!r}", resource)
-        self.features.add_files(SingleFile(resource, file), self._pool, visibility(f"file {uri!r}", enabled, tags))
+        what = f"file {uri!r}"
+        seen = visibility(what, enabled, tags)
+        kept = caching(what, ttl, shared, seen)
+        self.features.add_files(SingleFile(resource, file, kept), self._pool, seen)
 
     def add_directory(
         self,
@@ -102,6 +110,8 @@ class FileRegistration:
         meta: dict[str, Any] | None = None,
         tags: Iterable[str] = (),
         enabled: Enabled = True,
+        ttl: float | None = None,
+        shared: bool = False,
     ) -> None:
         """Register every file below a directory as a resource, at any time; connected clients are told.
 
@@ -123,6 +133,8 @@ class FileRegistration:
             meta: The ``_meta`` of each.
             tags: A set of words, by which `Registration.enable` and `disable` find all of them; so does the prefix.
             enabled: For whom they are there, as for `Registration.tool`.
+            ttl: Seconds for which clients may go by what they have read, as for `Registration.resource`.
+            shared: Whether a gateway may tell others what it has read, likewise.
 
         Raises:
             ConfigError: There is no such directory, the prefix or the pattern is malformed, there is a resource of that
@@ -142,6 +154,16 @@ class FileRegistration:
             meta=meta,
         )
         refuse_unwritable(f"directory {uri!r}", template)
-        directory = Directory(uri, Path(path), pattern=pattern, hidden=hidden, max_files=max_files, template=template)
+        what = f"directory {uri!r}"
+        seen = visibility(what, enabled, tags)
+        directory = Directory(
+            uri,
+            Path(path),
+            pattern=pattern,
+            hidden=hidden,
+            max_files=max_files,
+            template=template,
+            caching=caching(what, ttl, shared, seen),
+        )
         add = self.features.add_watched if watch else self.features.add_files
-        add(directory, self._pool, visibility(f"directory {uri!r}", enabled, tags))
+        add(directory, self._pool, seen)

@@ -17,6 +17,7 @@ from modelwire.protocol.methods import METHODS, Method
 from modelwire.rpc.call import Call
 from modelwire.rpc.dispatcher import Route
 from modelwire.rules.session import per_request_revisions
+from modelwire.server.caching import Caching
 
 SHUTDOWN = Method("shutdown", t.RequestParams, t.Result, "client", until="2025-11-25")
 """In no revision: it comes from the Language Server Protocol. Tutorials teach it, so clients send it."""
@@ -29,14 +30,20 @@ class Opening:
         info: Who the server is.
         capabilities: Returns what it can do at this moment.
         instructions: How a model should use it.
+        caching: How clients may keep what ``server/discover`` says.
     """
 
     def __init__(
-        self, info: t.Implementation, capabilities: Callable[[], t.ServerCapabilities], instructions: str | None
+        self,
+        info: t.Implementation,
+        capabilities: Callable[[], t.ServerCapabilities],
+        instructions: str | None,
+        caching: Caching,
     ) -> None:
         self._info = info
         self._capabilities = capabilities
         self._instructions = instructions
+        self._caching = caching
 
     def routes(self) -> list[Route]:
         """Return the routes of everything here."""
@@ -58,7 +65,8 @@ class Opening:
         return wire.encode_result(result, call.method, revision, None)
 
     def _discover(self, call: Call) -> t.DiscoverResult:
-        return t.DiscoverResult(per_request_revisions(), self._capabilities(), instructions=self._instructions)
+        found = t.DiscoverResult(per_request_revisions(), self._capabilities(), instructions=self._instructions)
+        return self._caching.stamp(found)
 
 
 def _nothing(call: Call) -> dict[str, Any]:

@@ -47,6 +47,8 @@ class ResourceOptions(Options, total=False):
     annotations: t.Annotations | None
     mime_type: str | None
     size: int | None
+    ttl: float | None
+    shared: bool
 
 
 class PromptOptions(Options, total=False):

@@ -14,6 +14,7 @@ from modelwire.protocol import types as t
 from modelwire.rules.uri_template import UriTemplate
 from modelwire.server import contents
 from modelwire.server.annotations import Scope
+from modelwire.server.caching import caching
 from modelwire.server.collection import EVERYBODY
 from modelwire.server.context import Context
 from modelwire.server.file_registration import FileRegistration
@@ -182,6 +183,10 @@ class Registration(FileRegistration):
                 - ``mime_type``: Its type; by default ``text/plain``, ``application/octet-stream`` or
                   ``application/json``.
                 - ``size``: Its size in bytes, if known.
+                - ``ttl``: Seconds for which clients of 2026-07-28 may go by what they have read without asking again,
+                  unless they hear that it has changed (`changed`). By default 0.
+                - ``shared``: Whether a gateway may tell others what one client has read: only where it is the same for
+                  everybody who may read it at all. By default it may not.
                 - ``annotations``: `Annotations`: for whom it is, how much it matters, when it changed.
                 - ``icons``: Images that may stand for it.
                 - ``meta``: Its ``_meta``.
@@ -212,15 +217,17 @@ class Registration(FileRegistration):
         }
         name = options.get("name") or tool_name(function)
         seen = _seen(f"resource {uri!r}", options)
+        kept = caching(f"resource {uri!r}", options.get("ttl"), options.get("shared", False), seen)
         resources = self.features.resources
         compiled = self._compiler(function, uri, options, None)
         if "{" in uri:
             pattern = UriTemplate(uri)
             template = t.ResourceTemplate(uri, name, **about)
-            self.features.add(resources.templates, uri, seen, lambda: resources.family(template, pattern, compiled()))
+            add, registry = resources.family, resources.templates
+            self.features.add(registry, uri, seen, lambda: add(template, pattern, compiled(), kept))
         else:
             resource = t.Resource(uri, name, size=options.get("size"), **about)
-            self.features.add(resources.fixed, uri, seen, lambda: resources.from_function(resource, compiled()))
+            self.features.add(resources.fixed, uri, seen, lambda: resources.from_function(resource, compiled(), kept))
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource by its URI, a family by its template, or a directory by its prefix; clients are told.

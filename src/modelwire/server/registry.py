@@ -14,6 +14,7 @@ from modelwire.errors import INVALID_PARAMS, ConfigError, RpcError
 from modelwire.protocol import wire
 from modelwire.protocol.revisions import LATEST
 from modelwire.rpc.call import Call
+from modelwire.server.caching import Caching
 from modelwire.server.collection import EVERYBODY, Answers, Collection, Slot
 from modelwire.server.visibility import Visibility
 
@@ -49,6 +50,7 @@ class Registry(Collection[T]):
         result: Builds the list's result from definitions and the cursor of the next page.
         page_size: Items per page; None for everything at once.
         server_info: Our identity as JSON, for stamped results.
+        caching: How clients may keep the list. Where a function decides about an item, nobody may share it.
         changed: Called after an item came or went.
     """
 
@@ -60,6 +62,7 @@ class Registry(Collection[T]):
         result: Callable[[list[Any], str | None], Any],
         page_size: int | None,
         server_info: bytes,
+        caching: Caching,
         changed: Callable[[], None],
     ) -> None:
         super().__init__(kind)
@@ -67,6 +70,7 @@ class Registry(Collection[T]):
         self._result = result
         self._page_size = page_size
         self._server_info = server_info
+        self._caching = caching
         self._changed = changed
         # Replaced at every change, after the items: who made a page of the old ones puts it where nobody looks.
         self._pages: dict[_PageKey, bytes] = {}
@@ -149,6 +153,7 @@ class Registry(Collection[T]):
         encoded = pages.get(key)
         if encoded is None:
             result = self._result(*self._slice(cursor, answers))
+            result = self._caching.stamp(result, personal=bool(self._guarded))
             encoded = wire.encode_result(result, call.method, call.peer.revision, self._server_info)
             with self._lock:
                 if len(pages) >= _MAX_PAGES:

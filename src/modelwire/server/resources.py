@@ -27,6 +27,8 @@ from modelwire.protocol import types as t
 from modelwire.rpc.call import Call
 from modelwire.rules.uri_template import UriTemplate
 from modelwire.server import contents
+from modelwire.server.asking import Exchange
+from modelwire.server.caching import NOT_KEPT, Caching
 from modelwire.server.choices import choices
 from modelwire.server.collection import Collection
 from modelwire.server.crashes import log_crash
@@ -55,22 +57,27 @@ class ResourceEntry:
     Args:
         resource: What the list says of it.
         function: What is called when it is read; None where its file is.
+        caching: How clients may keep what is read.
     """
 
-    __slots__ = ("function", "resource")
+    __slots__ = ("caching", "function", "resource")
 
-    def __init__(self, resource: t.Resource, function: Function | None) -> None:
+    def __init__(self, resource: t.Resource, function: Function | None, caching: Caching = NOT_KEPT) -> None:
         self.resource = resource
         self.function = function
+        self.caching = caching
 
 
 class TemplateEntry:
     """One registered family of resources."""
 
-    __slots__ = ("_rooted", "_segments", "choices", "function", "pattern", "template")
+    __slots__ = ("_rooted", "_segments", "caching", "choices", "function", "pattern", "template")
 
-    def __init__(self, template: t.ResourceTemplate, pattern: UriTemplate, function: Function) -> None:
+    def __init__(
+        self, template: t.ResourceTemplate, pattern: UriTemplate, function: Function, caching: Caching
+    ) -> None:
         self.template = template
+        self.caching = caching
         self.pattern = pattern
         self.function = function
         self.choices = choices(function.signature.input_schema, pattern.variables)
@@ -137,7 +144,7 @@ class Resources:
         self.files: FileLists | None = None
         """Files and directories, once there is one."""
 
-    def from_function(self, resource: t.Resource, function: Function) -> ResourceEntry:
+    def from_function(self, resource: t.Resource, function: Function, caching: Caching) -> ResourceEntry:
         """Return the resource of one URI that a function reads.
 
         Raises:
@@ -149,9 +156,11 @@ class Resources:
                 f"resource {resource.uri!r}: parameter {wanted[0]!r} has no value; put {{{wanted[0]}}} into the URI"
             )
         refuse_headers(f"resource {resource.uri!r}", function.signature.input_schema)
-        return ResourceEntry(resource, function)
+        return ResourceEntry(resource, function, caching)
 
-    def family(self, template: t.ResourceTemplate, pattern: UriTemplate, function: Function) -> TemplateEntry:
+    def family(
+        self, template: t.ResourceTemplate, pattern: UriTemplate, function: Function, caching: Caching
+    ) -> TemplateEntry:
         """Return the family of resources that a function reads.
 
         Raises:
@@ -167,7 +176,7 @@ class Resources:
             raise SignatureError(f"resource {template.uri_template!r}: parameter {missing[0]!r} is not in the template")
         refuse_headers(f"resource {template.uri_template!r}", schema)
         refuse_scalars(pattern, schema)
-        return TemplateEntry(template, pattern, function)
+        return TemplateEntry(template, pattern, function, caching)
 
     def remove(self, uri: str) -> None:
         """Remove a resource by its URI, a family by its template, or a directory by its prefix.
@@ -196,6 +205,7 @@ class Resources:
         entry = self.fixed.find(uri, call)
         if entry is not None and entry.function is not None:
             result = await _read(call, uri, entry.function, None, entry.resource.mime_type)
+            result = _kept(call, entry.caching, result)
         else:
             result = await self._read_unregistered(call, uri)
         return limited(call, result, f"resource {uri!r}", self._max_result)
@@ -207,7 +217,8 @@ class Resources:
         for family in self.templates.visible(call).values():
             values = family.match(uri)
             if values is not None:
-                return await _read(call, uri, family.function, values, family.template.mime_type)
+                read = await _read(call, uri, family.function, values, family.template.mime_type)
+                return _kept(call, family.caching, read)
         # The very URI may be that of a file that has just gone.
         near = nearest(uri, [other for other in self.fixed.visible(call) if other != uri])
         raise NotFound(f"Resource not found: {uri[:200]}" + (f". Did you mean {near}?" if near else ""), uri=uri)
@@ -260,6 +271,17 @@ async def _read(call: Call, uri: str, function: Function, values: dict[str, Any]
     if function.signature.output_schema is not None and not isinstance(value, str | bytes | msgspec.Struct | list):
         function.signature.check_result(value)
     return t.ReadResourceResult(contents.resource_contents(value, uri, mime_type))
+
+
+def _kept(call: Call, caching: Caching, result: Any) -> Any:
+    """Say how a result may be kept; not where it depends on answers, which whoever keeps it would not know of."""
+    if caching is NOT_KEPT or not isinstance(result, t.ReadResourceResult):
+        return result
+    asked, params = call.asking, call.params
+    answered = isinstance(asked, Exchange) and bool(asked.answers)
+    if answered or params.input_responses is not None or params.request_state is not None:
+        return result
+    return caching.stamp(result)
 
 
 def _bound(function: Function, values: dict[str, Any] | None) -> Any:

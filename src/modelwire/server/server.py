@@ -20,6 +20,7 @@ from modelwire.rpc.dispatcher import Dispatcher
 from modelwire.rpc.observer import Observer, checked
 from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
 from modelwire.rules.settings import named, several, table, text, whole
+from modelwire.server.caching import ListKind, list_caching
 from modelwire.server.endpoints import ServeOptions
 from modelwire.server.features import Features
 from modelwire.server.lifespan import Lifespan, LifespanFunction
@@ -47,6 +48,11 @@ class Server(Registration):
         icons: Images that may stand for it.
         website_url: Where to read more.
         page_size: Items per page of a list; None sends each list whole.
+        list_ttl: Seconds for which clients of 2026-07-28 may go by a list without asking again, unless they hear that
+            it has changed: for all lists, or by list, as ``{"tools": 300, "templates": 60}``. The lists are "tools",
+            "prompts", "resources", "templates", and "discover", what the server says of itself. By default 0.
+        list_shared: Whether a gateway may tell others what it was told: True, or the lists, such as ``{"tools"}``. A
+            list is not shared as long as a function decides about anything in it (``enabled=``).
         announce_lists: Also send changed lists as notifications ``tools/list``, ``resources/list`` and
             ``notifications/root``, which some tutorials teach and no revision has. Handshake revisions only. They
             belong to no request, so what a function decides about (``enabled=``) is left out.
@@ -97,6 +103,8 @@ class Server(Registration):
         icons: Sequence[t.Icon] | None = None,
         website_url: str | None = None,
         page_size: int | None = None,
+        list_ttl: float | Mapping[ListKind, float] | None = None,
+        list_shared: bool | Collection[ListKind] = False,
         announce_lists: bool = False,
         declare: Iterable[Literal["tools", "resources", "prompts", "completions"]] = (),
         extensions: dict[str, dict[str, Any]] | None = None,
@@ -140,6 +148,7 @@ class Server(Registration):
             identity,
             instructions=text(instructions, "instructions"),
             page_size=page_size,
+            caching=list_caching(list_ttl, list_shared),
             max_result=max_result,
             declare=frozenset(declared),
             extensions=extensions,

@@ -45,6 +45,14 @@ class Presumed:
 
 
 @dataclass(frozen=True, slots=True)
+class Hint:
+    """Marks an optional field that is a mere hint, so that a bad value costs only itself."""
+
+
+hint: Final = Hint()
+
+
+@dataclass(frozen=True, slots=True)
 class Singly:
     """Marks a list whose items are read one by one, so that a bad item costs only itself."""
 
@@ -170,9 +178,10 @@ EmptyResult: TypeAlias = Result
 class CacheableResult(Result, kw_only=True):
     """A result that may be kept for a while."""
 
-    ttl_ms: Annotated[int | None, since("2026-07-28")] = None
+    ttl_ms: Annotated[int | None, since("2026-07-28"), hint] = None
     """How long the result stays fresh, in milliseconds."""
-    cache_scope: Annotated[Literal["public", "private"] | None, since("2026-07-28")] = None
+    cache_scope: Annotated[Literal["public", "private"] | None, since("2026-07-28"), hint] = None
+    """Who may keep it: anybody, or only whom it was made for."""
 
 
 class PaginatedResult(Result, kw_only=True):
