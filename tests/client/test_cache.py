@@ -538,8 +538,8 @@ async def test_what_has_changed_is_not_used_even_then() -> None:
         lambda: Cache(stale_if_error=0),
         lambda: Cache(stale_if_error=float("nan")),
         lambda: Cache(stale_if_error=True),
-        lambda: Client("server.py", cache=60),  # type: ignore[arg-type]
-        lambda: Client("server.py", cache=None),  # type: ignore[arg-type]
+        lambda: Client(["server"], cache=60),  # type: ignore[arg-type]
+        lambda: Client(["server"], cache=None),  # type: ignore[arg-type]
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make: Any) -> None:
