@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,14 @@ from modelwire.rules import cors
 from modelwire.rules.http import Refusal
 from modelwire.rules.lines import BOM
 from modelwire.server.http import handshake, per_request
+from modelwire.server.http.answers import Begin, Begun, Response, Whole
 from modelwire.server.http.at_once import AtOnce
 from modelwire.server.http.at_work import AtWork
 from modelwire.server.http.body import whole_body
 from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.heads import SSE_PATHS, Head, Heads, Scope, below
 from modelwire.server.http.old_sse import OldSse
-from modelwire.server.http.reply import Receive, Send, refuse, respond
+from modelwire.server.http.reply import Receive, Reply, Send, answered, refuse, respond
 from modelwire.server.http.sessions import Sessions
 from modelwire.server.http.silences import Silences
 from modelwire.server.lifespan import Running
@@ -165,29 +167,16 @@ class App:
             answer = self._at_once.answer(head.routed, body, principal)
             if answer is not None:
                 return respond(send, answer[1], answer[0])
-        incoming = Incoming(scope, receive, send, head, body, principal, self._silences)
+        incoming = Incoming(scope, head, body, principal)
         if self._old is not None and head.path in SSE_PATHS:
-            return self._old.answer(running, incoming)
-        return self._route(running, incoming)
+            return self._old.answer(running, incoming, receive, send)
+        begin = functools.partial(Reply, send, self._silences)
+        return answered(await self._route(running, incoming, begin), receive, send)
 
-    def directly(self, scope: Scope, body: bytes) -> tuple[bytes, int] | None:
-        """Return the answer to a POST and its status, where that needs no waiting; None where it does.
-
-        Args:
-            scope: ASGI's, of which the headers, the method, the path and the server's address are looked at.
-            body: The body.
-        """
-        if self._running is None or self._closed or self._principal is not None:
-            return None
-        head = self._heads.of(scope)
-        if head.routed is None or head.path == self._health or head.path in self._routes:
-            return None
-        return self._at_once.answer(head.routed, body, None)
-
-    def _route(self, running: Running, incoming: Incoming) -> Awaitable[None]:
+    async def _route(self, running: Running, incoming: Incoming, begin: Begin) -> Whole | Begun:
         method = incoming.scope["method"]
         if method == "GET":
-            return handshake.get(self._sessions, incoming)
+            return handshake.get(self._sessions, incoming, begin)
         if method == "DELETE":
             return handshake.delete(self._sessions, incoming)
         message: Any
@@ -196,9 +185,44 @@ class App:
         except InvalidFrame as invalid:
             message = invalid
         if per_request.names_per_request(incoming.head.revision, message):
-            return per_request.answer(self._server, running, self._at_work, incoming, message)
+            return per_request.answer(self._server, running, self._at_work, incoming, message, begin)
         post = handshake.post_alone if self._stateless else handshake.post
-        return post(self._server, running, self._sessions, incoming, message)
+        return await post(self._server, running, self._sessions, incoming, message, begin)
+
+    def directly(self, scope: Scope, body: bytes, begin: Callable[..., Response]) -> Whole | Begun | None:
+        """Begin to answer a request, where nothing has to be waited for before; None where something has, or may have.
+
+        Args:
+            scope: ASGI's.
+            body: The body.
+            begin: Begins a response: a `Begin`, with the `Silences` before the rest.
+        """
+        if self._running is None or self._closed or self._principal is not None or self._stateless:
+            return None
+        head = self._heads.of(scope)
+        if head.refusal is not None or head.origin is not None or self._is_elsewhere(head.path):
+            return None
+        if head.routed is not None:
+            answer = self._at_once.answer(head.routed, body, None)
+            if answer is not None:
+                return Whole(answer[1], answer[0])
+        incoming = Incoming(scope, head, body, None)
+        return self._begun(self._running, incoming, functools.partial(begin, self._silences))
+
+    def _begun(self, running: Running, incoming: Incoming, begin: Begin) -> Whole | Begun | None:
+        if incoming.scope["method"] == "GET":
+            return handshake.get(self._sessions, incoming, begin)
+        try:
+            message = jsonrpc.decode(incoming.body)
+        except InvalidFrame:
+            return None
+        if per_request.names_per_request(incoming.head.revision, message):
+            return per_request.answer(self._server, running, self._at_work, incoming, message, begin)
+        return handshake.post_to_session(self._sessions, incoming, message, begin)
+
+    def _is_elsewhere(self, path: str) -> bool:
+        """Whether a path, that may be the endpoint's, too, is that of something else."""
+        return path == self._health or path in self._routes or (self._old is not None and path in SSE_PATHS)
 
     async def _say_how_it_is(self, method: str, send: Send) -> None:
         if method not in ("GET", "HEAD"):

@@ -11,7 +11,7 @@ from typing import Any
 from modelwire.errors import INTERNAL_ERROR
 from modelwire.protocol import jsonrpc
 from modelwire.rpc.call import Call
-from modelwire.server.http.reply import Reply
+from modelwire.server.http.answers import Response
 
 CLEAN_UP = 1.0
 """Seconds that the handlers of cancelled requests have to clean up."""
@@ -22,31 +22,31 @@ class AtWork:
     """What is being answered, and what cleans up after its client has gone."""
 
     def __init__(self) -> None:
-        self._replies: dict[Call, Reply] = {}
+        self._responses: dict[Call, Response] = {}
         self._leaving: set[asyncio.Task[Any]] = set()
 
-    def begin(self, call: Call, reply: Reply) -> None:
+    def begin(self, call: Call, response: Response) -> None:
         """Note a request that takes its time."""
-        self._replies[call] = reply
+        self._responses[call] = response
 
     def end(self, call: Call) -> None:
         """Note that its response is over."""
-        self._replies.pop(call, None)
+        self._responses.pop(call, None)
         if call.cancelled and call.task is not None and not call.task.done():
             self._leaving.add(call.task)
             call.task.add_done_callback(self._leaving.discard)
 
     def calls(self) -> list[Call]:
         """Return those that are not answered yet."""
-        return [call for call in self._replies if call.open]
+        return [call for call in self._responses if call.open]
 
     async def close(self) -> None:
         """Cancel what is not answered yet, with an error for whoever waits; handlers get a moment to clean up."""
         leaving = set(self._leaving)
-        for call, reply in list(self._replies.items()):
+        for call, response in list(self._responses.items()):
             if call.open:
                 call.cancel(WHY)
-                reply.finish(jsonrpc.encode_error(call.id, INTERNAL_ERROR, WHY), 503)
+                response.finish(jsonrpc.encode_error(call.id, INTERNAL_ERROR, WHY), 503)
                 if call.task is not None:
                     leaving.add(call.task)
         if leaving:

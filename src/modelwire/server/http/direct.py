@@ -1,28 +1,36 @@
-"""Connections on which a call that never waits is answered as soon as its last byte has come.
+"""Connections whose requests are answered without ASGI, where nothing has to be waited for before they begin.
 
-A task, an event and the messages of ASGI cost more than most tools; here such a call needs none of them. Everything
-else goes the way that uvicorn has for it, as if nobody had looked. Only `modelwire.server.http.run` uses this.
+A task, an event and the messages of ASGI cost more than most tools, and an idle stream should be no larger than what is
+known of it. Everything else goes the way that uvicorn has for it, as if nobody had looked: large bodies, requests that
+are rare, servers that ask somebody else who the client is. Only `modelwire.server.http.run` uses this.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from modelwire.rpc.bounds import LARGE
+from modelwire.server.http.answers import Whole
+from modelwire.server.http.direct_reply import DirectReply
 from modelwire.server.http.guarded import Guarded
 
 if TYPE_CHECKING:
     from modelwire.server.http.app import App
 
+MOST_WAITING: Final = 32
+"""Requests of one connection that may wait behind the one that is being answered before no more are read."""
+_heads: dict[int, tuple[Any, bytes]] = {}
+"""What every response begins with, by its status, and the headers that it was made of."""
 _NO_PLAIN_PATH: Final = frozenset(b"?%#")
 
 
 class Direct(Guarded):
     """A connection."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_for_room", "_held", "_size_held")
 
     app: App
     parser: Any
@@ -32,19 +40,27 @@ class Direct(Guarded):
         super().__init__(*args, **options)
         self._held: list[bytes] | None = None
         """The body, as far as it has come, of a request that nobody has been told of yet."""
+        self._size_held = 0
+        self._for_room: list[Callable[[], Any]] | None = None
+
+    # ------------------------------------------------------------------ reading
 
     def begin(self) -> None:
-        """Hold a POST back until it is there as a whole, which is nearly always at once."""
+        """Hold a request back until it is there as a whole, which is nearly always at once."""
         parser, cycle = self.parser, self.cycle
         if (
-            parser.get_method() == b"POST"
+            parser.get_method() in (b"POST", b"GET")
             and (cycle is None or cycle.response_complete)
             and not (self.expect_100_continue or parser.should_upgrade() or self.flow.write_paused)
             and (self.limit_concurrency is None or len(self.connections) < self.limit_concurrency)
         ):
             self._held = []
-        else:
-            super().begin()
+            self._size_held = 0
+            return
+        super().begin()
+        if len(self.pipeline) < MOST_WAITING:
+            # uvicorn reads no further while one waits behind another; but then nobody would see the client go.
+            self.flow.resume_reading()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -54,18 +70,29 @@ class Direct(Guarded):
     def on_body(self, body: bytes) -> None:
         if self._held is None:
             super().on_body(body)
-        else:
-            self._held.append(body)
+            return
+        self._held.append(body)
+        self._size_held += len(body)
+        if self._size_held > LARGE:
+            self._let_go()
 
     def on_message_complete(self) -> None:
-        if self._held is not None:
-            answer = self._answer(b"".join(self._held))
-            if answer is not None:
-                self._held = None
-                self._respond(*answer)
-                return
+        held, self._held = self._held, None
+        if held is not None and not self._taken(b"".join(held)):
+            self._held = held
             self._let_go()
-        super().on_message_complete()
+            held = None
+        if held is None:
+            super().on_message_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        reply = self._answering
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()  # uvicorn leaves it where the connection broke
+        self._held = self._answering = None
+        if isinstance(reply, DirectReply):
+            reply.gone()
+        self._has_room()
 
     def _let_go(self) -> None:
         """Have the application told of a request after all."""
@@ -74,18 +101,65 @@ class Direct(Guarded):
         for part in parts:
             super().on_body(part)
 
-    def _answer(self, body: bytes) -> tuple[bytes, int] | None:
-        if len(body) > LARGE or not self.parser.should_keep_alive() or self.parser.get_http_version() != "1.1":
-            return None
+    def _taken(self, body: bytes) -> bool:
+        parser = self.parser
+        if not parser.should_keep_alive() or parser.get_http_version() != "1.1":
+            return False
         if not _NO_PLAIN_PATH.isdisjoint(self.url):
-            return None
-        scope: Any = {**self.scope, "method": "POST", "path": self.url.decode("ascii")}
-        return self.app.directly(scope, body)
+            return False
+        scope: Any = self.scope
+        scope["method"], scope["path"] = parser.get_method().decode("ascii"), self.url.decode("ascii")
+        scope["raw_path"], scope["query_string"] = self.url, b""
+        found = self.app.directly(scope, body, self._reply)
+        if isinstance(found, Whole):
+            self.write_whole(found)
+            self.on_response_complete()
+        elif found is not None:
+            found.response.start(found)
+        return found is not None
 
-    def _respond(self, body: bytes, status: int) -> None:
-        parts = [STATUS_LINE[status]]
-        for name, value in self.server_state.default_headers:
-            parts += (name, b": ", value, b"\r\n")
-        parts += (b"content-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body), body)
-        self.transport.write(b"".join(parts))
-        self.on_response_complete()
+    def _reply(self, silences: Any, *how: Any) -> DirectReply:
+        self.cycle = self._answering = DirectReply(self, silences, *how)
+        return self.cycle
+
+    # ------------------------------------------------------------------ writing
+
+    def head(self, status: int, headers: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
+        """Return the head of a response, without the line that ends it."""
+        always = self.server_state.default_headers  # another one each second, since it tells the time
+        known = _heads.get(status)
+        if known is None or known[0] is not always:
+            lines = (b"%b: %b\r\n" % header for header in always)
+            known = _heads[status] = always, b"".join((STATUS_LINE[status], *lines))
+        return known[1] + b"".join([b"%b: %b\r\n" % header for header in headers]) if headers else known[1]
+
+    def write_whole(self, response: Whole) -> None:
+        """Write a response."""
+        status, body, headers = response
+        head = self.head(status, headers)
+        if body:
+            self.transport.write(
+                b"%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (head, len(body), body)
+            )
+        else:
+            self.transport.write(b"%bcontent-length: 0\r\n\r\n" % head)
+
+    @property
+    def unwritten(self) -> int:
+        """Bytes that the client has not taken yet."""
+        return self.transport.get_write_buffer_size()
+
+    def when_room(self, callback: Callable[[], Any]) -> None:
+        """Call a function once the client has taken what was written, or has gone."""
+        if self._for_room is None:
+            self._for_room = []
+        self._for_room.append(callback)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._has_room()
+
+    def _has_room(self) -> None:
+        waiting, self._for_room = self._for_room or (), None
+        for callback in waiting:
+            self.loop.call_soon(callback)

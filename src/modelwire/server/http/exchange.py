@@ -6,37 +6,34 @@ from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from modelwire.rpc.observer import Observer
 from modelwire.server.http.heads import Head
-from modelwire.server.http.reply import Receive, Send
-from modelwire.server.http.silences import Silences
 from modelwire.server.serve import watching
 
 if TYPE_CHECKING:
     from modelwire.server.server import Server
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
+class Incoming(Struct, frozen=True):
     """One HTTP request.
 
     Attributes:
         scope: ASGI's.
-        receive: ASGI's.
-        send: ASGI's.
         head: What its head has decided.
         body: The body; empty where the method has none.
         principal: Who asks, where somebody has looked.
-        silences: Where streams are that say nothing.
     """
 
     scope: MutableMapping[str, Any]
-    receive: Receive
-    send: Send
     head: Head
     body: bytes
     principal: str | None
-    silences: Silences
+
+    def kept(self) -> Incoming:
+        """Return what is kept of it while it is being answered: all but the body."""
+        return Incoming(self.scope, self.head, b"", self.principal)
 
     def watchers(self, server: Server) -> Sequence[Observer]:
         """Return who watches a conversation that begins with it."""

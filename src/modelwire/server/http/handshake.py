@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from modelwire.errors import INVALID_REQUEST
@@ -14,8 +13,8 @@ from modelwire.rpc.connection import BatchCall
 from modelwire.rules import sse
 from modelwire.rules.event_log import place_of
 from modelwire.rules.http import EVENTS, Refusal, accepts, known_revisions
+from modelwire.server.http.answers import Begin, Response, Whole, refused
 from modelwire.server.http.exchange import Incoming
-from modelwire.server.http.reply import Reply, refuse, respond
 from modelwire.server.http.sessions import HttpSession, Sessions, Stream
 from modelwire.server.lifespan import Running
 
@@ -28,7 +27,9 @@ SOON = 1.0
 """Seconds without a word until a stream begins: only what has an id can be taken up again."""
 
 
-async def post(server: Server, running: Running, sessions: Sessions, incoming: Incoming, message: Any) -> None:
+async def post(
+    server: Server, running: Running, sessions: Sessions, incoming: Incoming, message: Any, begin: Begin
+) -> Whole | Heard:
     """Answer a POST.
 
     Args:
@@ -37,53 +38,63 @@ async def post(server: Server, running: Running, sessions: Sessions, incoming: I
         sessions: The sessions.
         incoming: The request.
         message: Its body, decoded.
+        begin: Begins a response.
     """
     found = _session(server, running, sessions, incoming, message)
-    if isinstance(found, Refusal):
-        await refuse(incoming.send, found, message.id if isinstance(message, Request) else None)
-        return
-    await _take(sessions, found, incoming, message, incoming.head.headers.one(SESSION) is None)
+    if isinstance(found, Whole):
+        return found
+    if incoming.head.headers.one(SESSION) is None:
+        return await _opened(sessions, found, incoming, message)
+    return _taken(found, incoming, message, begin)
 
 
-async def post_alone(server: Server, running: Running, sessions: Sessions, incoming: Incoming, message: Any) -> None:
+def post_to_session(sessions: Sessions, incoming: Incoming, message: Any, begin: Begin) -> Whole | Heard | None:
+    """Answer a POST that belongs to a session, without waiting; None where it is none."""
+    given = incoming.head.headers.one(SESSION)
+    if given is None or isinstance(incoming.head.revision, str):
+        return None
+    session = sessions.find(given, incoming.principal)
+    return None if session is None else _taken(session, incoming, message, begin)
+
+
+async def post_alone(
+    server: Server, running: Running, sessions: Sessions, incoming: Incoming, message: Any, begin: Begin
+) -> Whole | Heard:
     """Answer a POST of which nothing is kept; the arguments are those of `post`.
 
     The revision is the one that the header names; "the server SHOULD assume protocol version 2025-03-26" without it.
     """
     refusal = _wrong_version(incoming)
     if refusal is not None:
-        await refuse(incoming.send, refusal, message.id if isinstance(message, Request) else None)
-        return
+        return refused(refusal, message.id if isinstance(message, Request) else None)
     session = HttpSession(server, running, incoming, kept=False)
     if not (isinstance(message, Request) and message.method == "initialize"):
         named = incoming.head.revision
         session.connection.session.suppose(named if isinstance(named, Revision) else _ASSUMED)
-    sessions.passing.add(session)
-    try:
-        await _take(sessions, session, incoming, message, False)
-        # The client may have gone, which cancels nothing.
-        over = [call.closed() for call in session.connection.calls.values()]
-        if over:
-            await asyncio.wait(over)
-    finally:
-        sessions.passing.discard(session)
+    found = _taken(session, incoming, message, begin)
+    if session.connection.calls:
+        sessions.let_pass(session)
+    else:
         await session.end("the request was answered")
+    return found
 
 
 def _session(
     server: Server, running: Running, sessions: Sessions, incoming: Incoming, message: Any
-) -> HttpSession | Refusal:
+) -> HttpSession | Whole:
+    id_ = message.id if isinstance(message, Request) else None
     refusal = _wrong_version(incoming)
     if refusal is not None:
-        return refusal
+        return refused(refusal, id_)
     given = incoming.head.headers.one(SESSION)
     if given is not None:
-        return sessions.find(given, incoming.principal) or _gone()
+        return sessions.find(given, incoming.principal) or refused(_gone(), id_)
     if isinstance(message, Request) and message.method == "initialize":
         return HttpSession(server, running, incoming)
     if isinstance(message, InvalidFrame):
-        return Refusal(400, message.reason, message.code)
-    return Refusal(400, "Mcp-Session-Id is missing; send initialize first, and the id from its answer with the rest")
+        return refused(Refusal(400, message.reason, message.code))
+    missing = "Mcp-Session-Id is missing; send initialize first, and the id from its answer with the rest"
+    return refused(Refusal(400, missing), id_)
 
 
 def _wrong_version(incoming: Incoming) -> Refusal | None:
@@ -98,26 +109,50 @@ def _gone() -> Refusal:
     return Refusal(404, "this session does not exist, or has ended; send initialize, without Mcp-Session-Id")
 
 
-async def _take(sessions: Sessions, session: HttpSession, incoming: Incoming, message: Any, fresh: bool) -> None:
+class Heard:
+    """A stream of a session while somebody hears it.
+
+    Args:
+        session: The session.
+        stream: The stream.
+        response: Where it is heard.
+    """
+
+    __slots__ = ("_session", "_stream", "response")
+
+    def __init__(self, session: HttpSession, stream: Stream, response: Response) -> None:
+        self._session = session
+        self._stream = stream
+        self.response = response
+        session.busy += 1
+        stream.attach(response)
+
+    def over(self, stayed: bool) -> None:
+        """See `modelwire.server.http.answers.Begun`."""
+        # "Disconnection SHOULD NOT be interpreted as the client cancelling its request."
+        self._stream.detach(self.response)
+        self._session.left()
+
+
+def _taken(session: HttpSession, incoming: Incoming, message: Any, begin: Begin) -> Whole | Heard:
     connection = session.connection
     session.busy += 1
     try:
         found = session.take(message, incoming.body)
         if isinstance(found, Call) and found.now is not None and connection.loop.get_task_factory() is None:
-            await respond(incoming.send, 200, session.answer_now(found, found.now))
-        elif isinstance(found, Call | BatchCall):
-            await _stream(session, incoming, found)
-        elif found is None:
+            return Whole(200, session.answer_now(found, found.now))
+        if isinstance(found, Call | BatchCall):
+            stream = session.open_stream()
+            heard = Heard(session, stream, begin(SOON, stream.prime))
+            session.start(found, stream, incoming.kept())
+            return heard
+        if found is None:
             problem = _problem(message, connection.session.revision)
-            await respond(incoming.send, 202 if problem is None else 400, problem or b"")
-        elif fresh:
-            await _opened(sessions, session, incoming, found)
-        else:
-            session.told(found)
-            await respond(incoming.send, 400 if _is_refusal(found, message) else 200, found)
+            return Whole(202 if problem is None else 400, problem or b"")
+        session.told(found)
+        return Whole(400 if _is_refusal(found, message) else 200, found)
     finally:
-        session.busy -= 1
-        session.last_used = connection.loop.time()
+        session.left()
 
 
 def _problem(message: Any, revision: Revision | None) -> bytes | None:
@@ -139,56 +174,38 @@ def _is_refusal(found: bytes, message: Any) -> bool:
     return found.startswith(b"{")  # a batch has an answer for each of its items
 
 
-async def _opened(sessions: Sessions, session: HttpSession, incoming: Incoming, answer: bytes) -> None:
+async def _opened(sessions: Sessions, session: HttpSession, incoming: Incoming, message: Any) -> Whole:
     """Answer ``initialize``; only where it went well there is a session."""
-    if session.connection.session.peer is None:
-        await session.end("initialize was refused")
-        session.told(answer)
-        await respond(incoming.send, 200, answer)
-        return
-    if not sessions.add(session):
+    found = session.take(message, incoming.body)
+    assert isinstance(found, bytes), "initialize is answered at once"
+    opened = session.connection.session.peer is not None
+    if opened and not sessions.add(session):
         await session.end("there are too many sessions")
-        await refuse(incoming.send, Refusal(503, "too many sessions; try again later", headers={"retry-after": "60"}))
-        return
-    session.told(answer)
-    await respond(incoming.send, 200, answer, [(SESSION.encode(), session.id.encode())])
+        return refused(Refusal(503, "too many sessions; try again later", headers={"retry-after": "60"}))
+    session.told(found)
+    if opened:
+        return Whole(200, found, ((SESSION.encode(), session.id.encode()),))
+    await session.end("initialize was refused")
+    return Whole(200, found)
 
 
-async def _stream(session: HttpSession, incoming: Incoming, found: Call | BatchCall) -> None:
-    stream = session.open_stream()
-    reply = Reply(incoming.send, incoming.silences, silence=SOON, opening=stream.prime)
-    stream.attach(reply)
-    session.start(found, stream, incoming)
-    try:
-        await reply.run(incoming.receive)
-    finally:
-        # "Disconnection SHOULD NOT be interpreted as the client cancelling its request."
-        stream.detach(reply)
-
-
-async def get(sessions: Sessions, incoming: Incoming) -> None:
+def get(sessions: Sessions, incoming: Incoming, begin: Begin) -> Whole | Heard:
     """Answer a GET: a stream for what belongs to no request, or one that is taken up again."""
     found = _listener(sessions, incoming)
     if isinstance(found, Refusal):
-        await refuse(incoming.send, found)
-        return
+        return refused(found)
     session, stream, after = found
-    reply = Reply(incoming.send, incoming.silences)
-    stream.attach(reply)
+    response = begin()
+    heard = Heard(session, stream, response)
     if stream.number:
         stream.begun = True
-    reply.post(sse.COMMENT)  # so that the client has the headers at once
+    response.post(sse.COMMENT)  # so that the client has the headers at once
     for id_, data in stream.log.after(after):
-        reply.post(sse.event(data, id=id_))
+        response.post(sse.event(data, id=id_))
     stream.heard = stream.log.last
     if stream.ended:
-        reply.end()
-    session.busy += 1
-    try:
-        await reply.run(incoming.receive)
-    finally:
-        stream.detach(reply)
-        session.busy -= 1
+        response.end()
+    return heard
 
 
 def _listener(sessions: Sessions, incoming: Incoming) -> tuple[HttpSession, Stream, int] | Refusal:
@@ -214,16 +231,14 @@ def _listener(sessions: Sessions, incoming: Incoming) -> tuple[HttpSession, Stre
     return session, stream, place[1]
 
 
-async def delete(sessions: Sessions, incoming: Incoming) -> None:
+def delete(sessions: Sessions, incoming: Incoming) -> Whole:
     """Answer a DELETE: the client needs its session no more."""
     refusal = _wrong_version(incoming)
     if refusal is not None:
-        await refuse(incoming.send, refusal)
-        return
+        return refused(refusal)
     given = incoming.head.headers.one(SESSION)
     session = None if given is None else sessions.find(given, incoming.principal)
     if session is None:
-        await refuse(incoming.send, _gone() if given is not None else Refusal(400, "Mcp-Session-Id is missing"))
-        return
+        return refused(_gone() if given is not None else Refusal(400, "Mcp-Session-Id is missing"))
     sessions.drop(session, "the client ended the session")
-    await respond(incoming.send, 204)
+    return Whole(204)

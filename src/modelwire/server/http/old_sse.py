@@ -18,9 +18,10 @@ from modelwire.protocol.jsonrpc import InvalidFrame
 from modelwire.rules import sse
 from modelwire.rules.http import Refusal
 from modelwire.rules.lines import BOM
+from modelwire.server.http.answers import SILENCE, STREAM_HEADERS
 from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.heads import EVENTS_PATH, MESSAGES_PATH
-from modelwire.server.http.reply import SILENCE, STREAM_HEADERS, Send, gone, refuse, respond
+from modelwire.server.http.reply import Receive, Send, gone, refuse, respond
 from modelwire.server.lifespan import Running
 from modelwire.server.serve import serve_connection
 
@@ -126,23 +127,23 @@ class OldSse:
         self._streams: dict[str, EventStream] = {}
         self._serving: set[asyncio.Future[None]] = set()
 
-    async def answer(self, running: Running, incoming: Incoming) -> None:
+    async def answer(self, running: Running, incoming: Incoming, receive: Receive, send: Send) -> None:
         """Answer a request to one of `modelwire.server.http.heads.SSE_PATHS`."""
         if incoming.scope["method"] == "POST":
-            await self._post(incoming)
+            await self._post(incoming, send)
         elif len(self._streams) >= self._most:
-            await refuse(incoming.send, Refusal(503, "too many clients", headers={"retry-after": "60"}))
+            await refuse(send, Refusal(503, "too many clients", headers={"retry-after": "60"}))
         else:
-            await self._get(running, incoming)
+            await self._get(running, incoming, receive, send)
 
-    async def _get(self, running: Running, incoming: Incoming) -> None:
-        stream = EventStream(incoming.send, incoming.principal, incoming.peer)
+    async def _get(self, running: Running, incoming: Incoming, receive: Receive, send: Send) -> None:
+        stream = EventStream(send, incoming.principal, incoming.peer)
         id_ = secrets.token_urlsafe(24)
         self._streams[id_] = stream
         prefix = incoming.scope.get("root_path", "").rstrip("/")
         serving = asyncio.ensure_future(self._served(running, stream, f"{prefix}{MESSAGES_PATH}?session_id={id_}"))
         self._serving.add(serving)
-        helpers = [asyncio.ensure_future(gone(incoming.receive)), asyncio.ensure_future(stream.keep_alive())]
+        helpers = [asyncio.ensure_future(gone(receive)), asyncio.ensure_future(stream.keep_alive())]
         try:
             await asyncio.wait([serving, *helpers], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -163,22 +164,22 @@ class OldSse:
         except (ConnectionLost, OSError):
             return
 
-    async def _post(self, incoming: Incoming) -> None:
+    async def _post(self, incoming: Incoming, send: Send) -> None:
         query = parse_qs(incoming.scope.get("query_string", b"").decode("latin-1"))
         stream = self._streams.get(query.get("session_id", [""])[0])
         if stream is None or stream.principal != incoming.principal:
-            await refuse(incoming.send, Refusal(404, f"no such stream; open one with GET {EVENTS_PATH}"))
+            await refuse(send, Refusal(404, f"no such stream; open one with GET {EVENTS_PATH}"))
             return
         body = incoming.body.removeprefix(BOM)
         try:
             jsonrpc.decode(body)
         except InvalidFrame as invalid:
-            await respond(incoming.send, 400, jsonrpc.encode_error(invalid.id, invalid.code, invalid.reason))
+            await respond(send, 400, jsonrpc.encode_error(invalid.id, invalid.code, invalid.reason))
             return
         if stream.put(body):
-            await respond(incoming.send, 202)
+            await respond(send, 202)
         else:
-            await refuse(incoming.send, Refusal(503, "the client does not read its answers"))
+            await refuse(send, Refusal(503, "the client does not read its answers"))
 
     async def close(self, grace: float) -> None:
         """End every stream, once what its client has asked for is answered.

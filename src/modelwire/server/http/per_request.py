@@ -7,7 +7,7 @@ what `modelwire.server.parking` parks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,9 +25,9 @@ from modelwire.rpc.observer import Observer, tell_frame
 from modelwire.rules import sse
 from modelwire.rules.http import mirrored, mismatch, status_of
 from modelwire.rules.session import Session, per_request_revisions
+from modelwire.server.http.answers import Begin, Response, Whole
 from modelwire.server.http.at_work import AtWork
 from modelwire.server.http.exchange import Incoming
-from modelwire.server.http.reply import Reply, respond
 from modelwire.server.lifespan import Running
 
 if TYPE_CHECKING:
@@ -69,8 +69,10 @@ def _version(params: _Named) -> str | None:
     return None if found is UNSET else found
 
 
-def answer(server: Server, running: Running, at_work: AtWork, incoming: Incoming, message: Any) -> Awaitable[None]:
-    """Return what answers a POST of 2026-07-28, or one that says it is of a revision that nobody knows.
+def answer(
+    server: Server, running: Running, at_work: AtWork, incoming: Incoming, message: Any, begin: Begin
+) -> Whole | Single:
+    """Answer a POST of 2026-07-28, or one that says it is of a revision that nobody knows.
 
     Args:
         server: The server.
@@ -78,17 +80,20 @@ def answer(server: Server, running: Running, at_work: AtWork, incoming: Incoming
         at_work: Where requests that take their time are noted.
         incoming: The request.
         message: Its body, decoded: a JSON-RPC message, or the `InvalidFrame` that it is instead.
+        begin: Begins a response.
     """
     observers = incoming.watchers(server)
     tell_frame(observers, "in", incoming.body)
     refused = _refused(incoming, message)
     if refused is not None:
         tell_frame(observers, "out", refused[0])
-        return respond(incoming.send, refused[1], refused[0])
+        return Whole(refused[1], refused[0])
     if not isinstance(message, Request):
         # "This revision of the core protocol defines no client-to-server notifications over Streamable HTTP."
-        return respond(incoming.send, 202)
-    return _call(server, running, at_work, incoming, message, observers)
+        return Whole(202)
+    single = Single(at_work, observers, message, begin())
+    single.begin(server, running, incoming, message)
+    return single
 
 
 def _refused(incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
@@ -151,45 +156,60 @@ def _argument_mismatch(server: Server, incoming: Incoming, call: Call) -> str | 
     return mismatch(incoming.head.headers, version, call.method.name, name, mirrored(entry.headers, found))
 
 
-async def _call(
-    server: Server,
-    running: Running,
-    at_work: AtWork,
-    incoming: Incoming,
-    message: Request,
-    observers: Sequence[Observer],
-) -> None:
-    reply = Reply(incoming.send, incoming.silences)
-    connection = Connection(
-        server.dispatcher, _event_sink(reply), session=Session(incoming.principal), observers=observers
-    )
-    connection.shared = running
-    connection.crowded = reply.crowded
-    connection.when_room = reply.when_room
+class Single:
+    """One request, from its first look to the end of its response.
 
-    def finish(frame: bytes) -> None:
-        tell_frame(observers, "out", frame)
-        reply.finish(frame, status_of(frame, message.id))
+    Args:
+        at_work: Where requests that take their time are noted.
+        observers: Who watches.
+        message: The request.
+        response: The response.
+    """
 
-    found = connection.take(message, incoming.body)
-    if isinstance(found, bytes):
-        finish(found)
-    elif isinstance(found, Call):
-        found.deliver = finish
-        found.http = incoming
-        if not (_answered_now(server, incoming, found) or server.dispatcher.begin(found)):
-            found.task = asyncio.ensure_future(server.dispatcher.answer(found))
-        if found.open:
-            at_work.begin(found, reply)
-    stayed = False
-    try:
-        stayed = await reply.run(incoming.receive)
-    finally:
+    __slots__ = ("_at_work", "_call", "_id", "_observers", "response")
+
+    def __init__(self, at_work: AtWork, observers: Sequence[Observer], message: Request, response: Response) -> None:
+        self._at_work = at_work
+        self._observers = observers
+        self._id = message.id
+        self._call: Call | None = None
+        self.response = response
+
+    def begin(self, server: Server, running: Running, incoming: Incoming, message: Request) -> None:
+        """Begin to answer it."""
+        response = self.response
+        connection = Connection(
+            server.dispatcher, self._say, session=Session(incoming.principal), observers=self._observers
+        )
+        connection.shared = running
+        connection.crowded = response.crowded
+        connection.when_room = response.when_room
+        found = connection.take(message, incoming.body)
         if isinstance(found, Call):
+            self._call = found
+            found.deliver = self._finish
+            found.http = incoming.kept()
+            if not (_answered_now(server, incoming, found) or server.dispatcher.begin(found)):
+                found.task = asyncio.ensure_future(server.dispatcher.answer(found))
+            if found.open:
+                self._at_work.begin(found, response)
+        elif isinstance(found, bytes):
+            self._finish(found)
+
+    def _say(self, frame: bytes) -> None:
+        self.response.post(sse.event(frame))
+
+    def _finish(self, frame: bytes) -> None:
+        tell_frame(self._observers, "out", frame)
+        self.response.finish(frame, status_of(frame, self._id))
+
+    def over(self, stayed: bool) -> None:
+        """See `modelwire.server.http.answers.Begun`."""
+        if self._call is not None:
             if not stayed:
                 # "Closing the SSE response stream MUST be treated by the server as cancellation of that request."
-                found.cancel("the client closed the stream")
-            at_work.end(found)
+                self._call.cancel("the client closed the stream")
+            self._at_work.end(self._call)
 
 
 def _answered_now(server: Server, incoming: Incoming, call: Call) -> bool:
@@ -202,13 +222,6 @@ def _answered_now(server: Server, incoming: Incoming, call: Call) -> bool:
     else:
         return False
     return True
-
-
-def _event_sink(reply: Reply) -> Callable[[bytes], None]:
-    def send(frame: bytes) -> None:
-        reply.post(sse.event(frame))
-
-    return send
 
 
 def names_per_request(named: Revision | str | None, message: Any) -> bool:

@@ -11,28 +11,18 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
 from modelwire.rules import sse
-from modelwire.rules.http import EVENTS, JSON, Refusal
+from modelwire.rules.http import JSON, Refusal
+from modelwire.server.http import answers
+from modelwire.server.http.answers import ROOM, STREAM_HEADERS, Begun, Opening, Whole, refused
 from modelwire.server.http.silences import Silences
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
-SILENCE = 15.0
-"""Seconds without a word after which a stream begins, or says that it is still there."""
-
-ROOM = 1 << 16
-"""Bytes that may wait for a client before what can wait does."""
-
 SOON_GONE = 0.02
 """Seconds after which somebody looks whether the client has gone meanwhile."""
 
 Pairs = Iterable[tuple[bytes, bytes]]
-STREAM_HEADERS: list[tuple[bytes, bytes]] = [
-    (b"content-type", EVENTS.encode()),
-    (b"cache-control", b"no-store"),
-    # "servers SHOULD include the X-Accel-Buffering: no header" (2026-07-28, basic/transports/streamable-http)
-    (b"x-accel-buffering", b"no"),
-]
 
 
 class Reply:
@@ -55,11 +45,11 @@ class Reply:
         send: Send,
         silences: Silences,
         silence: float | None = None,
-        opening: Callable[[Reply], None] | None = None,
+        opening: Opening | None = None,
     ) -> None:
         self._send = send
         self._silences = silences
-        self._silence = SILENCE if silence is None else silence
+        self._silence = answers.SILENCE if silence is None else silence
         self._opening = opening
         self._events: list[bytes] = []
         self._answer: tuple[bytes, int] | None = None
@@ -186,7 +176,7 @@ class Reply:
 
     @property
     def _patience(self) -> float:
-        return SILENCE if self.streaming else self._silence
+        return answers.SILENCE if self.streaming else self._silence
 
     def break_silence(self) -> None:
         """See `modelwire.server.http.silences.Silent`."""
@@ -263,8 +253,8 @@ async def refuse(send: Send, refusal: Refusal, id_: bytes | None = None, *, meth
         id_: The id of the request that is refused, where it could be read.
         method: The request's: "the server MUST NOT send content" in response to HEAD (RFC 9110, 9.3.2).
     """
-    headers = [(name.encode(), value.encode()) for name, value in refusal.headers.items()]
-    await respond(send, refusal.status, b"" if method == "HEAD" else refusal.body(id_), headers)
+    status, body, headers = refused(refusal, id_)
+    await respond(send, status, b"" if method == "HEAD" else body, headers)
 
 
 async def _respond(send: Send, status: int, body: bytes, headers: Pairs, kind: str) -> None:
@@ -273,6 +263,24 @@ async def _respond(send: Send, status: int, body: bytes, headers: Pairs, kind: s
         given.insert(0, (b"content-type", kind.encode()))
     await send({"type": "http.response.start", "status": status, "headers": given})
     await send({"type": "http.response.body", "body": body})
+
+
+async def answered(found: Whole | Begun, receive: Receive, send: Send) -> None:
+    """Send what became of a request.
+
+    Args:
+        found: What became of it; its response, where it has one, is a `Reply`.
+        receive: ASGI's.
+        send: ASGI's.
+    """
+    if isinstance(found, Whole):
+        await respond(send, *found)
+        return
+    stayed = False
+    try:
+        stayed = await found.response.run(receive)
+    finally:
+        found.over(stayed)
 
 
 async def gone(receive: Receive) -> None:

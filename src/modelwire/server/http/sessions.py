@@ -21,8 +21,8 @@ from modelwire.rpc.observer import tell_frame
 from modelwire.rules import sse
 from modelwire.rules.event_log import EventLog, event_id
 from modelwire.rules.session import Session
+from modelwire.server.http.answers import Response
 from modelwire.server.http.exchange import Incoming
-from modelwire.server.http.reply import Reply
 from modelwire.server.lifespan import Running
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Stream:
     def __init__(self, number: int, *, primed: bool, kept: bool = True) -> None:
         self.number = number
         self.log = EventLog(number)
-        self.reply: Reply | None = None
+        self.reply: Response | None = None
         self.ended = False
         self.primed = primed
         self._kept = kept
@@ -60,18 +60,18 @@ class Stream:
         self.heard = 0
         """The last place that was given to a response."""
 
-    def attach(self, reply: Reply) -> None:
+    def attach(self, reply: Response) -> None:
         """Have a response hear what is said from now on; who heard it before hears no more."""
         if self.reply is not None:
             self.reply.end()
         self.reply = reply
 
-    def detach(self, reply: Reply) -> None:
+    def detach(self, reply: Response) -> None:
         """Note that a response has ended."""
         if self.reply is reply:
             self.reply = None
 
-    def prime(self, reply: Reply) -> None:
+    def prime(self, reply: Response) -> None:
         """Begin it, with an id to come back with."""
         # "The server SHOULD immediately send an SSE event consisting of an event ID and an empty data field"
         self.begun = True
@@ -174,6 +174,11 @@ class HttpSession:
         """Whether nobody uses it at this moment."""
         return not self.busy and not self.connection.calls
 
+    def left(self) -> None:
+        """Note that one of the HTTP requests that it is answering is over."""
+        self.busy -= 1
+        self.last_used = self.connection.loop.time()
+
     def open_stream(self) -> Stream:
         """Return a new stream, for a POST."""
         self._numbers += 1
@@ -272,8 +277,8 @@ class Sessions:
         self._found: dict[str, HttpSession] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
-        self.passing: set[HttpSession] = set()
-        """Those that are for one POST, while it is answered."""
+        self._passing: dict[HttpSession, asyncio.Task[None]] = {}
+        """Those that are for one POST, while it is answered, and what ends them then."""
 
     def __len__(self) -> int:
         return len(self._found)
@@ -293,6 +298,19 @@ class Sessions:
         self._found[session.id] = session
         self._arm(session.connection.loop)
         return True
+
+    def let_pass(self, session: HttpSession) -> None:
+        """Keep a session until what it was asked is answered; its client may have gone, which cancels nothing."""
+        over = [call.closed() for call in session.connection.calls.values()]
+
+        async def pass_() -> None:
+            try:
+                await asyncio.wait(over)
+            finally:
+                del self._passing[session]
+                await session.end("the request was answered")
+
+        self._passing[session] = asyncio.ensure_future(pass_())
 
     def drop(self, session: HttpSession, why: str) -> None:
         """End a session."""
@@ -322,7 +340,7 @@ class Sessions:
 
     def calls(self) -> list[Call]:
         """Return every request that is not answered yet."""
-        sessions = (*self._found.values(), *self.passing)
+        sessions = (*self._found.values(), *self._passing)
         return [call for session in sessions for call in session.connection.calls.values()]
 
     async def close(self, why: str) -> None:
@@ -331,7 +349,9 @@ class Sessions:
             self._timer.cancel()
         for session in list(self._found.values()):
             self.drop(session, why)
-        if self.passing:
-            await asyncio.gather(*(session.end(why) for session in self.passing))
+        passing = dict(self._passing)
+        if passing:
+            await asyncio.gather(*(session.end(why) for session in passing))
+            await asyncio.wait(passing.values())
         if self._ending:
             await asyncio.wait(self._ending)
