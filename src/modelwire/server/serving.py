@@ -17,21 +17,30 @@ if TYPE_CHECKING:
     from modelwire.server.server import Server
 
 
-async def serve(
-    server: Server, endpoint: Any, options: ServeOptions, on_start: Callable[[str], None] | None = None
-) -> None:
+async def serve(server: Server, endpoint: Any, options: ServeOptions) -> None:
     """Serve an endpoint until there is nothing more to serve, then finish what was accepted.
 
     Args:
         server: The server.
         endpoint: None for stdio, an endpoint's name, or a message stream.
         options: What is said about the endpoint.
+
+    Raises:
+        BaseException: What the server's lifespan has failed with.
+    """
+    await serve_opened(await open_endpoint(server, endpoint, options))
+
+
+async def serve_opened(opened: Endpoint, on_start: Callable[[str], None] | None = None) -> None:
+    """Serve what is open already, as `serve` does.
+
+    Args:
+        opened: The endpoint.
         on_start: Told where clients find the server once they are answered there; where that has a name.
 
     Raises:
         BaseException: What the server's lifespan has failed with.
     """
-    opened = await open_endpoint(server, endpoint, options)
     started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     url = opened.url
     if on_start is not None and url is not None:
