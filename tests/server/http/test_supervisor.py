@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
+import select
 import signal
 import sys
 import threading
@@ -20,7 +23,7 @@ from tests.server.http.asgi import BOTH
 from tests.server.http.programs import COME_THROUGH, Gate, Program, gate, script, serving, started
 from tests.server.http.test_ending import ended, listen, refused
 from tests.server.http.test_uvicorn import Connection, call, connected, posted
-from tests.wire import MODERN, dumps, modern_meta, opening
+from tests.wire import MODERN, PATIENCE, dumps, modern_meta, opening
 
 SERVER = f"""{COME_THROUGH}
 import asyncio, sys
@@ -86,11 +89,14 @@ async def both(program: Program, here: Gate) -> set[int]:
     return {first, second}
 
 
-def lives(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+async def gone(processes: set[int]) -> None:
+    """See that processes end."""
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            fd = os.pidfd_open(process)
+            ready = await asyncio.to_thread(select.select, [fd], [], [], PATIENCE)
+            os.close(fd)
+            assert ready[0], process
 
 
 def listening_at(port: int) -> int:
@@ -296,7 +302,7 @@ async def test_a_signal_ends_all_workers_in_order(
             assert int(await result(working)) in workers
         assert await program.end() == status
         await refused(program)
-        assert not any(map(lives, workers))
+        await gone(workers)
         assert len(program.said) == 1
 
 
@@ -337,7 +343,7 @@ async def test_workers_end_when_their_supervisor_is_killed(what: str, here: Gate
                 await held(await stack.enter_async_context(connected(program.url)), here)
             program.process.kill()
             await program.end()
-        assert not any(map(lives, workers))
+        await gone(workers)
         await refused(program)
 
 
