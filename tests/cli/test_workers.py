@@ -50,8 +50,7 @@ def file(tmp_path: Path, source: str) -> str:
     return str(tmp_path / "it.py")
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-@pytest.mark.parametrize("serves", ["mw", "the file"])
+@pytest.mark.parametrize(("serves", "number", "status"), [("mw", signal.SIGTERM, 0), ("the file", signal.SIGINT, 130)])
 def test_workers_answer_are_replaced_and_end(serves: str, number: int, status: int, tmp_path: Path) -> None:
     path = file(tmp_path, SERVER if serves == "mw" else f"{SERVER}server.run()\n")
     words = [*PROGRAM, "run", "--http", "127.0.0.1:0", "--workers", "2", path]

@@ -173,8 +173,8 @@ class Server(Registration):
         Args:
             endpoint: Where to serve: None for stdio, ``"tcp://127.0.0.1:9000"`` or ``"unix:///run/mcp.sock"``. A line
                 on stderr then says so, and clients may come and go until Ctrl-C.
-            **options: ``max_connections=`` (256) and ``heartbeat=`` (seconds; None), for sockets; ``workers=``, how many
-                processes answer over HTTP. See `ServeOptions`.
+            **options: ``max_connections=`` (256) and ``heartbeat=`` (seconds; None), for sockets; ``workers=``, how
+                many processes answer over HTTP. See `ServeOptions`.
 
         Raises:
             SystemExit: With status 130 after Ctrl-C; with 1 where no worker could be started.

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.wire import PATIENCE
-
 LISTENING = "listening on "
+PATIENCE = 40.0
+"""Seconds after which a program that does nothing has failed: several of them start on a busy machine."""
 
 
 class Program:
