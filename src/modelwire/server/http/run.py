@@ -63,7 +63,7 @@ async def open_http(server: Server, endpoint: str, options: ServeOptions) -> End
     """
     if several_workers(options):
         raise ConfigError(
-            f"workers={options['workers']} needs a program of its own: server.run(..., workers=...), or mw run "
+            f"workers={options.get('workers')} needs a program of its own: server.run(..., workers=...), or mw run "
             "--workers; inside a running event loop there is one process"
         )
     app = make_app(server, endpoint, options)
@@ -77,7 +77,7 @@ def serve_bound(server: Server, endpoint: str, options: ServeOptions, bound: Bou
         ConfigError: An option makes no sense.
     """
     app = make_app(server, endpoint, options)
-    app.keep_no_sessions(f"this server runs {options['workers']} workers")
+    app.keep_no_sessions(f"this server runs {options.get('workers')} workers")
     return _Http(app, bound, options)
 
 

@@ -77,7 +77,7 @@ def _check(key: str, options: ServeOptions) -> None:
 async def _supervise(endpoint: str, options: ServeOptions, key: str) -> int:
     bound = await bind(endpoint, options)
     try:
-        supervisor = _Supervisor(bound, Hello(endpoint, bound.url, key), options["workers"])
+        supervisor = _Supervisor(bound, Hello(endpoint, bound.url, key), options.get("workers", 1))
         with supervisor.signals():
             return await supervisor.run()
     finally:
