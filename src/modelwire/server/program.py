@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from modelwire.errors import ConfigError
 from modelwire.log import log as _log
-from modelwire.server.endpoints import ServeOptions, is_http, open_endpoint, several_workers
-from modelwire.server.serving import serve_opened
+from modelwire.server.endpoints import ServeOptions, is_http, several_workers
+from modelwire.server.serving import serve, serve_opened
 
 if TYPE_CHECKING:
     from modelwire.server.http.worker import Place
@@ -129,7 +129,7 @@ async def _serve(server: Server, endpoint: Any, options: ServeOptions, place: Pl
     """Serve; return the ``sys.exit()`` of a lifespan, which as an exception would leave the loop at once."""
     try:
         if place is None:
-            await serve_opened(await open_endpoint(server, endpoint, options), lambda url: _say_where(server, url))
+            await serve(server, endpoint, options, lambda url: _say_where(server, url))
         else:
             await serve_opened(place.open(server, endpoint, options), lambda _: place.ready(server.name))
     except SystemExit as error:

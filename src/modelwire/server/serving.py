@@ -17,18 +17,21 @@ if TYPE_CHECKING:
     from modelwire.server.server import Server
 
 
-async def serve(server: Server, endpoint: Any, options: ServeOptions) -> None:
+async def serve(
+    server: Server, endpoint: Any, options: ServeOptions, on_start: Callable[[str], None] | None = None
+) -> None:
     """Serve an endpoint until there is nothing more to serve, then finish what was accepted.
 
     Args:
         server: The server.
         endpoint: None for stdio, an endpoint's name, or a message stream.
         options: What is said about the endpoint.
+        on_start: Told where clients find the server once they are answered there; where that has a name.
 
     Raises:
         BaseException: What the server's lifespan has failed with.
     """
-    await serve_opened(await open_endpoint(server, endpoint, options))
+    await serve_opened(await open_endpoint(server, endpoint, options), on_start)
 
 
 async def serve_opened(opened: Endpoint, on_start: Callable[[str], None] | None = None) -> None:
@@ -36,7 +39,7 @@ async def serve_opened(opened: Endpoint, on_start: Callable[[str], None] | None 
 
     Args:
         opened: The endpoint.
-        on_start: Told where clients find the server once they are answered there; where that has a name.
+        on_start: See `serve`.
 
     Raises:
         BaseException: What the server's lifespan has failed with.
