@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.server.http.asgi import BOTH
 from tests.server.http.programs import COME_THROUGH, Gate, Program, gate, script, serving
-from tests.server.http.test_uvicorn import Connection, call, connected, posted
+from tests.server.http.raw import Connection, call, connected, opened, posted
 from tests.wire import dumps, modern_meta, opening
 
 pytestmark = pytest.mark.slow  # programs are started
@@ -101,10 +100,7 @@ async def test_streams_that_only_wait_and_clients_that_do_not_read_hold_nothing_
         await old.ask("GET", {"Accept": "text/event-stream"}, path="/sse")
         assert (await old.head())[0] == 200
         assert b"/messages?session_id=" in await old.chunk()
-        message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening("2025-11-25")}
-        await waiting.ask("POST", {"Content-Type": "application/json", "Accept": BOTH}, dumps(message))
-        _, headers, _ = await waiting.whole()
-        await waiting.ask("GET", {"Accept": "text/event-stream", "Mcp-Session-Id": headers["mcp-session-id"]})
+        await waiting.ask("GET", {**await opened(waiting), "Accept": "text/event-stream"})
         assert (await waiting.head())[0] == 200
         await waiting.chunk()
         await deaf.ask("POST", *call("large"))

@@ -22,8 +22,8 @@ from modelwire import ConfigError, Server
 from modelwire.server.http.supervisor import HOPELESS
 from tests.server.http.asgi import BOTH
 from tests.server.http.programs import COME_THROUGH, PATIENCE, Gate, Program, gate, script, serving, started
+from tests.server.http.raw import Connection, call, connected, posted
 from tests.server.http.test_ending import ended, listen, refused
-from tests.server.http.test_uvicorn import Connection, call, connected, posted
 from tests.wire import MODERN, dumps, modern_meta, opening
 
 SERVER = f"""{COME_THROUGH}
