@@ -18,6 +18,7 @@ from typing import Any
 
 from modelwire.cli.failures import USAGE, Failure
 from modelwire.cli.targets import no_such_file, split_object
+from modelwire.errors import ConfigError
 from modelwire.server.endpoints import ServeOptions
 from modelwire.server.server import Server
 
@@ -124,6 +125,11 @@ def _told_of_serving(note: Callable[[Server], None], listen: str | None, options
 
     def announced(original: Any) -> Any:
         def serve(self: Server, endpoint: Any = None, **own: Any) -> Any:
+            if isinstance(endpoint, str) and "workers" in options:
+                raise ConfigError(
+                    f"the file serves by itself, at {endpoint}, where --workers has no say: give it workers= there and "
+                    "run it with python, or take that line out"
+                )
             if endpoint is None or isinstance(endpoint, str):
                 note(self)
             return original(self, listen, **own, **options) if endpoint is None else original(self, endpoint, **own)

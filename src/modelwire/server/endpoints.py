@@ -37,6 +37,8 @@ class ServeOptions(TypedDict, total=False):
         sse: See ``stateless``.
         health: See ``stateless``.
         routes: See ``stateless``.
+        workers: How many processes answer, on HTTP and with `Server.run` alone; 1 by default. Each is the program,
+            started again with the same command line, and each has a ``max_connections`` of its own.
     """
 
     max_connections: int
@@ -50,6 +52,7 @@ class ServeOptions(TypedDict, total=False):
     sse: bool
     health: str | None
     routes: Mapping[str, Asgi] | None
+    workers: int
 
 
 def refuse_others(options: ServeOptions, known: Collection[str], what: str) -> None:
@@ -69,6 +72,18 @@ def refuse_others(options: ServeOptions, known: Collection[str], what: str) -> N
     count: Any = options.get("max_connections", 1)
     if type(count) is not int or count < 1:
         raise ConfigError(f"max_connections is a number of connections, at least 1, not {count!r}")
+
+
+def several_workers(options: ServeOptions) -> bool:
+    """Return whether more than one process is to answer.
+
+    Raises:
+        ConfigError: ``workers`` is no number of processes.
+    """
+    count: Any = options.get("workers", 1)
+    if type(count) is not int or count < 1:
+        raise ConfigError(f"workers is a number of processes, at least 1, not {count!r}")
+    return count > 1
 
 
 class Endpoint(Protocol):
@@ -112,6 +127,11 @@ def _http(server: Server, endpoint: str, options: ServeOptions) -> Awaitable[End
 
 OPENERS: dict[str, Opener] = {"tcp": _sockets, "unix": _sockets, "http": _http, "https": _http}
 """By scheme."""
+
+
+def is_http(endpoint: Any) -> bool:
+    """Return whether an endpoint is one that HTTP is served at."""
+    return isinstance(endpoint, str) and OPENERS.get(endpoint.partition(":")[0]) is _http
 
 
 def opener_of(endpoint: str) -> Opener:

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from modelwire.errors import ConfigError
 from modelwire.log import log as _log
-from modelwire.server.serving import serve
+from modelwire.server.endpoints import ServeOptions, is_http, several_workers
+from modelwire.server.serving import serve, serve_opened
 
 if TYPE_CHECKING:
-    from modelwire.server.endpoints import ServeOptions
+    from modelwire.server.http.worker import Place
     from modelwire.server.server import Server
 
 HELD = 1.0
@@ -34,12 +35,18 @@ def run(server: Server, endpoint: Any, options: ServeOptions) -> None:
     if _loop_runs():
         raise ConfigError("server.run() starts an event loop, and one runs here already: await server.serve() instead")
     server.settle()
+    place = None
+    if is_http(endpoint) and several_workers(options):
+        place = _place(endpoint)
+        if place is None:
+            _supervise(server, endpoint, options)
+            return
     # From here on Ctrl-C arrives as a signal that we handle; a KeyboardInterrupt is a handler's own doing.
     server.dispatcher.contains_interrupts = True
     guarded: list[bool] = []
     with asyncio.Runner(loop_factory=_loop_for(endpoint)) as runner:
         loop = runner.get_loop()
-        main = loop.create_task(_main(server, endpoint, options, guarded))
+        main = loop.create_task(_main(server, endpoint, options, place, guarded))
         try:
             interrupted = _finish(loop, main, guarded)
         except KeyboardInterrupt:
@@ -48,9 +55,25 @@ def run(server: Server, endpoint: Any, options: ServeOptions) -> None:
         sys.exit(130)
 
 
+def _place(endpoint: str) -> Place | None:
+    from modelwire.server.http.worker import take_place
+
+    return take_place(endpoint)
+
+
+def _supervise(server: Server, endpoint: str, options: ServeOptions) -> None:
+    from modelwire.server.http.run import make_app
+    from modelwire.server.http.supervisor import supervise
+
+    make_app(server, endpoint, options)  # what makes no sense is told here, and not by a worker
+    status = supervise(endpoint, options)
+    if status:
+        sys.exit(status)
+
+
 def _loop_for(endpoint: Any) -> Callable[[], asyncio.AbstractEventLoop] | None:
     """Return what makes the event loop: uvloop for HTTP, where it halves the cost of a request; else asyncio's own."""
-    if not (isinstance(endpoint, str) and endpoint.startswith(("http://", "https://"))):
+    if not is_http(endpoint):
         return None
     try:
         import uvloop
@@ -84,10 +107,12 @@ def _finish(loop: asyncio.AbstractEventLoop, main: asyncio.Task[bool], guarded: 
             )
 
 
-async def _main(server: Server, endpoint: Any, options: ServeOptions, guarded: list[bool]) -> bool:
-    serving = asyncio.ensure_future(_serve(server, endpoint, options))
-    with _Signals(asyncio.get_running_loop(), serving.cancel) as signals:
+async def _main(server: Server, endpoint: Any, options: ServeOptions, place: Place | None, guarded: list[bool]) -> bool:
+    serving = asyncio.ensure_future(_serve(server, endpoint, options, place))
+    with _Signals(asyncio.get_running_loop(), serving.cancel, supervised=place is not None) as signals:
         guarded.append(True)
+        if place is not None:
+            place.watch()
         try:
             await asyncio.wait([serving])
         except asyncio.CancelledError:
@@ -100,10 +125,13 @@ async def _main(server: Server, endpoint: Any, options: ServeOptions, guarded: l
     return signals.interrupted
 
 
-async def _serve(server: Server, endpoint: Any, options: ServeOptions) -> SystemExit | None:
+async def _serve(server: Server, endpoint: Any, options: ServeOptions, place: Place | None) -> SystemExit | None:
     """Serve; return the ``sys.exit()`` of a lifespan, which as an exception would leave the loop at once."""
     try:
-        await serve(server, endpoint, options, lambda url: _say_where(server, url))
+        if place is None:
+            await serve(server, endpoint, options, lambda url: _say_where(server, url))
+        else:
+            await serve_opened(place.open(server, endpoint, options), lambda _: place.ready(server.name))
     except SystemExit as error:
         return error
     return None
@@ -140,10 +168,18 @@ def _leave(status: int) -> None:
 
 
 class _Signals:
-    """One SIGINT or SIGTERM ends the serving in order, or, where a handler holds the loop, without order."""
+    """One SIGINT or SIGTERM ends the serving in order, or, where a handler holds the loop, without order.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], Any]) -> None:
+    Args:
+        loop: The event loop.
+        stop: Ends the serving.
+        supervised: Whether a supervisor ends this process where that takes too long. Otherwise a second signal does;
+            here it may be the first one once more: systemd sends SIGTERM to workers, too.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], Any], *, supervised: bool) -> None:
         self.interrupted = False
+        self._supervised = supervised
         self._loop = loop
         self._stop = stop
         self._timer: threading.Timer | None = None
@@ -165,6 +201,8 @@ class _Signals:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         # A forked child, such as a worker of multiprocessing, has got this handler too; the signal is to end it.
         forked = os.getpid() != self._process
+        if self._timer is not None and self._supervised and not forked:
+            return
         if forked or self._timer is not None:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)

@@ -173,10 +173,11 @@ class Server(Registration):
         Args:
             endpoint: Where to serve: None for stdio, ``"tcp://127.0.0.1:9000"`` or ``"unix:///run/mcp.sock"``. A line
                 on stderr then says so, and clients may come and go until Ctrl-C.
-            **options: ``max_connections=`` (256) and ``heartbeat=`` (seconds; None), for sockets. See `ServeOptions`.
+            **options: ``max_connections=`` (256) and ``heartbeat=`` (seconds; None), for sockets; ``workers=``, how
+                many processes answer over HTTP. See `ServeOptions`.
 
         Raises:
-            SystemExit: With status 130 after Ctrl-C.
+            SystemExit: With status 130 after Ctrl-C; with 1 where no worker could be started.
             ConfigError: An event loop runs here already, the endpoint cannot be served, or see `settle`.
             ConnectionFailed: The endpoint is taken, or not ours to take.
             SignatureError: See `settle`.
@@ -189,7 +190,7 @@ class Server(Registration):
 
         Args:
             endpoint: As for `run`, or a `MessageStream` of your own.
-            **options: As for `run`.
+            **options: As for `run`, without ``workers``.
 
         Raises:
             SignatureError: See `settle`, as for every way to serve.

@@ -31,7 +31,19 @@ async def serve(
     Raises:
         BaseException: What the server's lifespan has failed with.
     """
-    opened = await open_endpoint(server, endpoint, options)
+    await serve_opened(await open_endpoint(server, endpoint, options), on_start)
+
+
+async def serve_opened(opened: Endpoint, on_start: Callable[[str], None] | None = None) -> None:
+    """Serve what is open already, as `serve` does.
+
+    Args:
+        opened: The endpoint.
+        on_start: See `serve`.
+
+    Raises:
+        BaseException: What the server's lifespan has failed with.
+    """
     started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     url = opened.url
     if on_start is not None and url is not None:

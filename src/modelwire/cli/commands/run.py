@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from modelwire.server.endpoints import ServeOptions
 
 USAGE_LINE = (
-    "mw run [--http HOST:PORT | --listen ADDRESS] [--max-connections N] [--heartbeat SECONDS] [--wire] "
-    "FILE[:OBJECT] [-- ARGUMENT ...]"
+    "mw run [--http HOST:PORT | --listen ADDRESS] [--workers N] [--max-connections N] [--heartbeat SECONDS] "
+    "[--wire] FILE[:OBJECT] [-- ARGUMENT ...]"
 )
 DESCRIPTION = """\
 Serve the Server object of a Python file over standard input and output, over HTTP, or at an address.
@@ -26,7 +26,10 @@ The file is imported, so that what stands under `if __name__ == "__main__":` doe
 the only one; of several the one called server, mcp or app; or the one named after the colon. Over standard input and
 output, what the file prints goes to stderr. What follows -- is what the file finds in sys.argv.
 """
-EPILOG = "Exit codes: 0 when the client has left; 1 when the server could not be started; 130 after Ctrl-C."
+EPILOG = (
+    "Exit codes: 0 when the client has left, or after SIGTERM; 1 when the server could not be started; 130 after "
+    "Ctrl-C."
+)
 
 
 def configure(parser: Parser, has_command: bool) -> None:
@@ -42,6 +45,12 @@ def configure(parser: Parser, has_command: bool) -> None:
         "--listen",
         metavar="ADDRESS",
         help="the same at tcp://HOST:PORT, unix:///PATH, or http://HOST:PORT/PATH",
+    )
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=count,
+        help="over HTTP: how many processes answer (1), each with an import of the file of its own",
     )
     parser.add_argument(
         "--max-connections",
@@ -78,6 +87,8 @@ def run(args: Namespace) -> int:
     if args.http is not None:
         args.listen = f"http://{args.http}/mcp"
     options = _options(args)
+    if options.get("workers", 1) > 1 and not _is_worker():
+        return _supervise(args.listen, options)
     try:
         with held_stdio() if args.listen is None else contextlib.nullcontext():
             load_server(args.file, args.command or [], prepare, args.listen, options).run(args.listen, **options)
@@ -90,6 +101,23 @@ def run(args: Namespace) -> int:
     return OK
 
 
+def _is_worker() -> bool:
+    from modelwire.server.http.worker import is_worker
+
+    return is_worker()
+
+
+def _supervise(listen: str, options: ServeOptions) -> int:
+    """Have workers serve; they alone import the file: what it holds, this process need not hold, too."""
+    from modelwire.errors import ModelwireError
+    from modelwire.server.http.supervisor import supervise
+
+    try:
+        return supervise(listen, options)
+    except ModelwireError as error:
+        raise Failure(USAGE, "start-failed", failure_of(error, "").message) from None
+
+
 def _options(args: Namespace) -> ServeOptions:
     """Return what is said about the address."""
     options: ServeOptions = {}
@@ -97,6 +125,12 @@ def _options(args: Namespace) -> ServeOptions:
         options["max_connections"] = args.max_connections
     if args.heartbeat is not None:
         options["heartbeat"] = args.heartbeat
+    if args.workers is not None:
+        from modelwire.server.endpoints import is_http
+
+        if not is_http(args.listen):
+            raise usage("--workers is for a server over HTTP: add --http HOST:PORT")
+        options["workers"] = args.workers
     if options and args.listen is None:
         raise usage(f"--{min(options).replace('_', '-')} is for a server that listens at an address: add --listen")
     return options

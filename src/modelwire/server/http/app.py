@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Principal = Callable[[Scope], "str | Awaitable[str | None] | None"]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_WITHOUT_SESSIONS = "POST, OPTIONS"
 _ENDING = Refusal(503, "the server is ending", headers={"retry-after": "1"})
 
 
@@ -62,7 +63,7 @@ class App:
             if not name.startswith("/"):
                 raise ConfigError(f"a path begins with a slash, as in '/mcp'; {name!r} does not")
         self._server = server
-        methods = "POST, OPTIONS" if stateless else "POST, GET, DELETE, OPTIONS"
+        methods = _WITHOUT_SESSIONS if stateless else "POST, GET, DELETE, OPTIONS"
         self._heads = Heads(path.rstrip("/"), allowed_hosts, allowed_origins, methods, sse=sse)
         self._at_once = AtOnce(server)
         self._principal = principal
@@ -76,6 +77,17 @@ class App:
         self._starting = asyncio.Lock()
         self._running: Running | None = None
         self._closed = False
+        self._no_sessions: str | None = None
+        """Why no session can be kept; None where one can be."""
+
+    def keep_no_sessions(self, why: str) -> None:
+        """Refuse what needs a session, because other processes answer at this address, too: it would be lost there.
+
+        Args:
+            why: The beginning of a sentence.
+        """
+        self._no_sessions = why
+        self._heads.methods = _WITHOUT_SESSIONS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI has it."""
@@ -126,12 +138,14 @@ class App:
         self._closed = True
         await self._server.features.listeners.end_all()
         self._sessions.hang_up()
-        over = [call.closed() for call in (*self._at_work.calls(), *self._sessions.calls())]
+        over: list[asyncio.Future[None]] = [call.closed() for call in (*self._at_work.calls(), *self._sessions.calls())]
+        if self._old is not None:
+            over.append(asyncio.ensure_future(self._old.close(grace)))
         if over:
             await asyncio.wait(over, timeout=grace)
         await self._at_work.close()
         if self._old is not None:
-            await self._old.close(grace)
+            await over[-1]
         await self._sessions.close("the server is ending")
         running, self._running = self._running, None
         if running is not None:
@@ -186,6 +200,8 @@ class App:
             message = invalid
         if per_request.names_per_request(incoming.head.revision, message):
             return per_request.answer(self._server, running, self._at_work, incoming, message, begin)
+        if self._no_sessions is not None and not self._stateless:
+            return handshake.refuse_session(self._no_sessions, incoming, message)
         post = handshake.post_alone if self._stateless else handshake.post
         return await post(self._server, running, self._sessions, incoming, message, begin)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from modelwire.errors import INVALID_REQUEST
 from modelwire.protocol import jsonrpc
 from modelwire.protocol.jsonrpc import Batch, InvalidFrame, Request
-from modelwire.protocol.revisions import Revision, negotiate
+from modelwire.protocol.revisions import LATEST, Revision, negotiate
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall
 from modelwire.rules import sse
@@ -77,6 +77,22 @@ async def post_alone(
     else:
         await session.end("the request was answered")
     return found
+
+
+def refuse_session(why: str, incoming: Incoming, message: Any) -> Whole:
+    """Answer a POST that needs a session where none can be kept.
+
+    Args:
+        why: The beginning of a sentence.
+        incoming: The request.
+        message: Its body, decoded.
+    """
+    if isinstance(message, InvalidFrame):
+        return refused(Refusal(400, message.reason, message.code))
+    # "A server that supports only modern versions SHOULD name the protocol versions it supports in any error it returns
+    # to an initialize request" (2026-07-28, basic/versioning)
+    reason = f"{why}, and sessions are kept in one: use one worker, or stateless=True, or a client of {LATEST.name}"
+    return refused(Refusal(400, reason), message.id if isinstance(message, Request) else None)
 
 
 def _session(

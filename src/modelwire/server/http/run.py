@@ -10,12 +10,13 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from modelwire.errors import ConfigError
 from modelwire.rules.http import LOOPBACK, is_loopback
-from modelwire.server.endpoints import Endpoint, ServeOptions, refuse_others
+from modelwire.server.endpoints import Endpoint, ServeOptions, refuse_others, several_workers
 from modelwire.server.http.app import App
 from modelwire.transports.socket_address import TcpAddress
 from modelwire.transports.socket_bind import listen_tcp
@@ -35,8 +36,53 @@ _FORM = "write http://HOST:PORT/PATH, such as http://127.0.0.1:8000/mcp"
 _PORTS = {"http": 80, "https": 443}
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where it is listened.
+
+    Attributes:
+        sockets: Those that listen.
+        url: Where clients find them.
+    """
+
+    sockets: list[socket.socket]
+    url: str
+
+    def close(self) -> None:
+        """Listen no more."""
+        for listening in self.sockets:
+            listening.close()
+
+
 async def open_http(server: Server, endpoint: str, options: ServeOptions) -> Endpoint:
     """Listen on ``http://HOST:PORT/PATH`` or ``https://...``.
+
+    Raises:
+        ConfigError: The endpoint or an option makes no sense, or uvicorn is not installed.
+        ConnectionFailed: It cannot be listened there.
+    """
+    if several_workers(options):
+        raise ConfigError(
+            f"workers={options.get('workers')} needs a program of its own: server.run(..., workers=...), or mw run "
+            "--workers; inside a running event loop there is one process"
+        )
+    app = make_app(server, endpoint, options)
+    return _Http(app, await bind(endpoint, options), options)
+
+
+def serve_bound(server: Server, endpoint: str, options: ServeOptions, bound: Bound) -> Endpoint:
+    """Return what serves as one of several processes that listen on the same sockets.
+
+    Raises:
+        ConfigError: An option makes no sense.
+    """
+    app = make_app(server, endpoint, options)
+    app.keep_no_sessions(f"this server runs {options.get('workers')} workers")
+    return _Http(app, bound, options)
+
+
+async def bind(endpoint: str, options: ServeOptions) -> Bound:
+    """Listen.
 
     Raises:
         ConfigError: The endpoint or an option makes no sense, or uvicorn is not installed.
@@ -47,16 +93,28 @@ async def open_http(server: Server, endpoint: str, options: ServeOptions) -> End
     except ImportError:
         raise ConfigError("serving over HTTP needs uvicorn and httptools: pip install 'modelwire[http]'") from None
     scheme, host, port, path = _parts(endpoint)
-    secure = scheme == "https"
-    if secure is not bool(options.get("cert")):
+    if (scheme == "https") is not bool(options.get("cert")):
         raise ConfigError(f"{endpoint!r}: https:// needs cert= and key=, files in PEM form; http:// takes neither")
     refuse_others(options, ServeOptions.__annotations__.keys() - {"heartbeat"}, "HTTP")
+    sockets = await listen_tcp(TcpAddress(host, port), BACKLOG)
+    bound = sockets[0].getsockname()[1]
+    shown = f"[{host}]" if ":" in host else host
+    return Bound(sockets, f"{scheme}://{shown}:{bound}{path}")
+
+
+def make_app(server: Server, endpoint: str, options: ServeOptions) -> App:
+    """Return the application for an endpoint.
+
+    Raises:
+        ConfigError: The endpoint or an option makes no sense.
+    """
+    _, host, _, path = _parts(endpoint)
     hosts = options.get("allowed_hosts")
     if hosts is None and host not in ("0.0.0.0", "::"):
         # On loopback only names of loopback, elsewhere the address that it was bound to: what else a page calls us
         # is another name for the same machine, and DNS rebinding.
         hosts = {*LOOPBACK, host} if is_loopback(host) else {host}
-    app = server.asgi(
+    return server.asgi(
         path,
         allowed_hosts=hosts,
         allowed_origins=options.get("allowed_origins", ()),
@@ -66,10 +124,6 @@ async def open_http(server: Server, endpoint: str, options: ServeOptions) -> End
         health=options.get("health"),
         routes=options.get("routes"),
     )
-    sockets = await listen_tcp(TcpAddress(host, port), BACKLOG)
-    bound = sockets[0].getsockname()[1]
-    shown = f"[{host}]" if ":" in host else host
-    return _Http(app, sockets, f"{scheme}://{shown}:{bound}{path}", options)
 
 
 def _parts(endpoint: str) -> tuple[str, str, int, str]:
@@ -87,17 +141,17 @@ def _parts(endpoint: str) -> tuple[str, str, int, str]:
 class _Http:
     """An application on sockets of its own, as an `Endpoint`."""
 
-    def __init__(self, app: App, sockets: list[socket.socket], url: str, options: ServeOptions) -> None:
+    def __init__(self, app: App, bound: Bound, options: ServeOptions) -> None:
         self._app = app
-        self._sockets = sockets
+        self._bound = bound
         self._options = options
-        self.url = url
+        self.url = bound.url
 
     async def serve(self, started: asyncio.Future[None]) -> None:
         running = await self._app.start()
         uvicorn = _uvicorn(self._app, self._options)
         try:
-            serving = asyncio.ensure_future(uvicorn.serve(self._sockets))
+            serving = asyncio.ensure_future(uvicorn.serve(self._bound.sockets))
             try:
                 await asyncio.wait([serving, uvicorn.up], return_when=asyncio.FIRST_COMPLETED)
                 if not started.done():
@@ -110,6 +164,8 @@ class _Http:
 
     async def _end(self, uvicorn: Any, serving: asyncio.Future[None]) -> None:
         """The order of the end: nothing new is accepted, streams end with their results, requests finish."""
+        # uvicorn looks at `should_exit` ten times a second; until then it would accept who finds nothing any more.
+        uvicorn.stop_listening()
         uvicorn.should_exit = True
         ending = asyncio.ensure_future(self._app.aclose(GRACE))
         await asyncio.wait([ending])
@@ -124,8 +180,7 @@ class _Http:
             done.result()
 
     async def aclose(self) -> None:
-        for listening in self._sockets:
-            listening.close()
+        self._bound.close()
 
 
 def _uvicorn(app: App, options: ServeOptions) -> Any:
@@ -139,6 +194,11 @@ def _uvicorn(app: App, options: ServeOptions) -> Any:
         def __init__(self, config: uvicorn.Config) -> None:
             super().__init__(config)
             self.up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.servers = []
+
+        def stop_listening(self) -> None:
+            for server in self.servers:
+                server.close()
 
         @contextlib.contextmanager
         def capture_signals(self) -> Generator[None, None, None]:
