@@ -232,7 +232,8 @@ class Server(Registration):
         """Return an ASGI application that serves this server over Streamable HTTP, every revision that has it.
 
         It can be mounted under any prefix of any ASGI application; it needs no lifespan, and starts with the first
-        request. Sessions of handshake revisions live in this process.
+        request. Sessions of handshake revisions live in this process. Frameworks do not pass their lifespan on to what
+        they mount: ``await app.aclose()`` where theirs ends makes the end graceful.
 
         Args:
             path: Where the endpoint is, below the prefix that it is mounted under.
