@@ -48,8 +48,8 @@ class Reply:
     """
 
     __slots__ = (
-        "__weakref__", "_answer", "_begun", "_events", "_for_room", "_gone", "_opening", "_send", "_silence", "_silences",
-        "_spoke", "_timer", "_wake", "_watching", "over", "streaming", "waiting",
+        "__weakref__", "_answer", "_begun", "_events", "_for_room", "_gone", "_opening", "_send", "_silence",
+        "_silences", "_spoke", "_timer", "_wake", "_watching", "over", "streaming", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -65,7 +65,8 @@ class Reply:
         self._opening = opening
         self._events: list[bytes] = []
         self._answer: tuple[bytes, int] | None = None
-        self.over = self._gone = self._begun = False
+        self._gone = self._begun = False
+        self.over = False
         """Whether nothing more is sent, or taken."""
         self._for_room: list[Callable[[], object]] = []
         """What is called once there is room."""
