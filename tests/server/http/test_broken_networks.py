@@ -323,6 +323,30 @@ async def test_a_stream_that_is_cut_anywhere_is_taken_up_again_and_nothing_is_lo
         assert (await http.head())[0] == 204
 
 
+async def test_a_stream_that_is_cut_again_and_again_comes_through_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    bench = make()
+    async with broken(bench, caplog) as proxy, connected(proxy.url) as http:
+        session = await opened(http)
+        params = {"name": "steps", "arguments": {"count": 20, "then_wait": True}, "_meta": {"progressToken": 1}}
+        message = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
+        proxy.down = Fault(after=500)  # a head, and an event or two
+        events = heard(await sent(proxy, request("POST", session, dumps(message))))
+        cuts = 0
+        while len(events) < 16:  # as long as there is enough left to be cut
+            last = {"Last-Event-ID": [event.id for event in events if event.id][-1], "Connection": "close"}
+            events += heard(await sent(proxy, request("GET", {**session, "Accept": "text/event-stream", **last})))
+            cuts += 1
+        assert cuts > 4
+        bench.go.set()
+        proxy.down = FINE
+        events += await resumed(http, session, events)
+        told = [json.loads(event.data) for event in events]
+        assert [message["params"]["progress"] for message in told[:-1]] == [*range(1, 22)]
+        assert "result" in told[-1]
+        await http.ask("DELETE", session)
+        assert (await http.head())[0] == 204
+
+
 @every_how
 async def test_a_stream_of_its_own_that_is_cut_anywhere_is_taken_up_again(
     how: How, caplog: pytest.LogCaptureFixture
