@@ -236,7 +236,9 @@ class Server(Registration):
         they mount: ``await app.aclose()`` where theirs ends makes the end graceful.
 
         Args:
-            path: Where the endpoint is, below the prefix that it is mounted under.
+            path: Where the endpoint is, below the prefix that it is mounted under. Better leave its name here than in
+                the prefix: asked for a prefix without a slash at its end, frameworks redirect, which not all clients
+                follow.
             allowed_hosts: What the ``Host`` header may name, with or without a port. By default the names of loopback
                 where requests come in there, and any elsewhere: name yours in production.
             allowed_origins: The origins of web pages that may ask, such as ``https://example.com``; ``*`` for any. By
