@@ -203,6 +203,29 @@ async def test_two_servers_in_one_application_have_nothing_in_common() -> None:
         await second.aclose()
 
 
+async def test_the_end_of_an_application_ends_nothing_of_another_that_serves_the_same_server() -> None:
+    bench = make()
+    first, second = bench.server.asgi(), bench.server.asgi()
+    app = Starlette(routes=[Mount("/one", app=first), Mount("/two", app=second)])
+    params = {"notifications": {"toolsListChanged": True}}
+    try:
+        ends, stays = (Modern(Http(app, path)).ask("subscriptions/listen", params) for path in ("/one/mcp", "/two/mcp"))
+        session = await Legacy(Http(app, "/two/mcp")).open()
+        stream = session.get()
+        for listening in (ends, stays):
+            assert (await listening.message())["method"] == "notifications/subscriptions/acknowledged"
+        await stream.started()
+        await first.aclose()
+        assert "result" in await ends.answer()
+        bench.server.add_tool(lambda: "x", name="more")
+        for listening in (stays, stream):
+            assert (await listening.message())["method"] == "notifications/tools/list_changed"
+    finally:
+        await first.aclose()
+        await second.aclose()
+    assert "result" in await stays.answer()
+
+
 # ------------------------------------------------------------------ lifespans
 
 
