@@ -16,6 +16,7 @@ import msgspec
 
 from benchmarks import requests
 from benchmarks.child import ROOT, BenchError, Child
+from benchmarks.crowd import Crowd
 from benchmarks.programs.tools import GROUP
 from benchmarks.requests import Ask
 from benchmarks.web import Response, WebChild, post
@@ -86,6 +87,34 @@ class ServerCalls:
         return self._child.memory
 
     def close(self) -> None:
+        self._child.close()
+
+
+class CrowdCalls:
+    """CPU time of a server over HTTP per call of a crowd whose calls all have one id; see `benchmarks.crowd`.
+
+    Args:
+        command: The server, with every tool of the kit; the port is added as its last argument.
+        count: How many calls one round has.
+    """
+
+    def __init__(self, command: Command, count: int) -> None:
+        self._count = count
+        self._child = WebChild(command, 0)
+        try:
+            self._crowd = Crowd(self._child.port)
+        except BaseException:
+            self._child.close()
+            raise
+
+    def measure(self, share: float = 1) -> float:
+        calls = max(1, int(self._count * share))
+        before = self._child.cpu
+        self._crowd.run(calls)
+        return (self._child.cpu - before) / calls * 1e6
+
+    def close(self) -> None:
+        self._crowd.close()
         self._child.close()
 
 

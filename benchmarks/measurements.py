@@ -15,6 +15,7 @@ from benchmarks.contestants import (
     PEERS,
     ClientCalls,
     Contestant,
+    CrowdCalls,
     IdleMemory,
     Import,
     Registration,
@@ -214,6 +215,13 @@ REPORTED = (
     _web("web-session", "tools/call of 2025-11-25", _ADD, tools.ADD, (2000, 100), revision=requests.HANDSHAKE),
     _web("web-await", "tools/call of a function that waits", requests.ADD_AFTER_A_TURN, _KIT, (1000, 200)),
     _web("web-echo-64k", "an echo of 64 KiB", requests.echoing(1 << 16), _KIT, (160, 64)),
+    Measurement(
+        "ids",
+        "a million calls of 50 clients over HTTP, all with the id 1, each with its own answer: server CPU per call",
+        "µs",
+        {OURS: lambda: CrowdCalls(own("modelwire_web", _KIT, "run"), 200_000)},
+        rounds=5,
+    ),
     _client("client-2026", "tools/call in 2026-07-28", 16, requests.PER_REQUEST),
     # Names are loaded when they are first used, so that the import of the package alone is not the whole truth.
     _import(

@@ -233,10 +233,13 @@ class Server(Registration):
         """Return an ASGI application that serves this server over Streamable HTTP, every revision that has it.
 
         It can be mounted under any prefix of any ASGI application; it needs no lifespan, and starts with the first
-        request. Sessions of handshake revisions live in this process.
+        request. Sessions of handshake revisions live in this process. Frameworks do not pass their lifespan on to what
+        they mount: ``await app.aclose()`` where theirs ends makes the end graceful.
 
         Args:
-            path: Where the endpoint is, below the prefix that it is mounted under.
+            path: Where the endpoint is, below the prefix that it is mounted under. Better leave its name here than in
+                the prefix: asked for a prefix without a slash at its end, frameworks redirect, which not all clients
+                follow.
             allowed_hosts: What the ``Host`` header may name, with or without a port. By default the names of loopback
                 where requests come in there, and any elsewhere: name yours in production.
             allowed_origins: The origins of web pages that may ask, such as ``https://example.com``; ``*`` for any. By

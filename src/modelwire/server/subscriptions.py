@@ -287,15 +287,14 @@ class Listeners:
         if listen is not None:
             self._hub.remove(listen)
 
-    async def end_all(self) -> None:
-        """End every subscription of every connection, as `end` does."""
-        for connection in {call.connection for call in self._open}:
-            await self.end(connection)
-
     async def end(self, connection: Connection) -> None:
         """End every subscription of a connection, gracefully, and wait until their results are on the way."""
-        ending = [listen for call, listen in self._open.items() if call.connection is connection]
-        tasks = [call.task for call in self._open if call.connection is connection and call.task is not None]
+        await self.end_of([call for call in self._open if call.connection is connection])
+
+    async def end_of(self, calls: Iterable[Call]) -> None:
+        """End those of these requests that are subscriptions, likewise."""
+        ending = [self._open[call] for call in calls if call in self._open]
+        tasks = [listen.call.task for listen in ending if listen.call.task is not None]
         for listen in ending:
             listen.end()
             self._forget(listen.call)

@@ -83,10 +83,10 @@ def posted(message: Any) -> tuple[dict[str, str], bytes]:
     return {"Content-Type": "application/json", "Accept": BOTH, **Modern.headers(message)}, dumps(message)
 
 
-async def opened(http: Connection, revision: str = "2025-11-25") -> dict[str, str]:
+async def opened(http: Connection, revision: str = "2025-11-25", path: str = "/mcp") -> dict[str, str]:
     """Shake hands; return the headers of the session."""
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening(revision)}
-    await http.ask("POST", {"Content-Type": "application/json", "Accept": BOTH}, dumps(message))
+    await http.ask("POST", {"Content-Type": "application/json", "Accept": BOTH}, dumps(message), path)
     _, headers, _ = await http.whole()
     session = {
         "Content-Type": "application/json",
@@ -94,7 +94,7 @@ async def opened(http: Connection, revision: str = "2025-11-25") -> dict[str, st
         "Mcp-Session-Id": headers["mcp-session-id"],
         "MCP-Protocol-Version": revision,
     }
-    await http.ask("POST", session, dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+    await http.ask("POST", session, dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}), path)
     assert (await http.head())[0] == 202
     return session
 

@@ -30,6 +30,8 @@ from tests.wire import PATIENCE, dumps, modern_meta
 HERE = "http://127.0.0.1:0/mcp"
 KEPT = (Call, Reply, Stream, HttpSession, RpcConnection, Subscriber)
 
+Meanwhile = Callable[[Crossing, bytearray], Awaitable[Any]]
+
 every_how = pytest.mark.parametrize(
     "how", ["reset", *(pytest.param(how, marks=pytest.mark.slow) for how in ("close", "half", "stall"))]
 )
@@ -53,7 +55,7 @@ async def broken(bench: Bench, caplog: pytest.LogCaptureFixture) -> AsyncIterato
     """A proxy before a server, beside which others go on; at the end nothing may be left of what crossed it."""
     async with (
         nothing_left(caplog),
-        bench.server.serving(HERE) as serving,
+        bench.server.serving(HERE, sse=True) as serving,
         faulty(str(serving.url)) as proxy,
         bystanders(bench, str(serving.url)),
     ):
@@ -110,13 +112,13 @@ def places(whole: int, count: int = 12) -> list[int]:
     return sorted({0, 1, whole - 1, *(whole * step // count for step in range(count))})
 
 
-async def sent(proxy: FaultyTcp, data: bytes, meanwhile: Callable[[], Awaitable[Any]] | None = None) -> bytes:
+async def sent(proxy: FaultyTcp, data: bytes, meanwhile: Meanwhile | None = None) -> bytes:
     """Send bytes through the proxy; return what comes until the connection ends, or nothing more will come.
 
     Args:
         proxy: The proxy.
         data: The bytes.
-        meanwhile: What is done while the connection is open; by default it is waited for the fault.
+        meanwhile: What is done while the connection is open, with what came so far; by default it is waited.
     """
     before = len(proxy.crossings)
     found = bytearray()
@@ -126,7 +128,7 @@ async def sent(proxy: FaultyTcp, data: bytes, meanwhile: Callable[[], Awaitable[
         await until(lambda: len(proxy.crossings) > before)
         crossing = proxy.crossings[before]
         if meanwhile is not None:
-            await meanwhile()
+            await meanwhile(crossing, found)
         if unheard(crossing):
             # No end of the connection comes, and the client gives up.
             await until(lambda: reading.done() or (crossing.cut.is_set() and len(found) >= crossing.down))
@@ -240,6 +242,47 @@ async def test_a_client_that_takes_nothing_more_harms_nobody(caplog: pytest.LogC
         await sent(proxy, request("POST", *call("large")))
 
 
+async def test_what_was_held_up_is_answered_once_it_is_let_go(caplog: pytest.LogCaptureFixture) -> None:
+    async with broken(make(), caplog) as proxy, connected(proxy.url) as http:
+        await http.ask("POST", *call("add", {"a": 1, "b": 1}))
+        assert (await http.whole())[0] == 200
+        [crossing] = proxy.crossings
+        crossing.hold()
+        came = crossing.down
+        await http.ask("POST", *call("steps", {"count": 1}, progressToken=1))
+        async with connected(proxy.url) as other:
+            await other.ask("POST", *call("add", {"a": 1, "b": 2}))
+            assert (await other.whole())[0] == 200
+        assert crossing.down == came
+        crossing.release()
+        assert (await http.head())[0] == 200
+        assert len(await http.messages()) == 2
+
+
+@every_how
+async def test_a_stream_of_http_with_sse_that_is_cut_anywhere_is_no_more(
+    how: How, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = make()
+    async with broken(bench, caplog) as proxy, connected(proxy.url) as http:
+        data = request("GET", {"Accept": "text/event-stream"}, path="/sse")
+        params = {"name": "steps", "arguments": {"count": 200}, "_meta": {"progressToken": 1}}
+        message = dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
+
+        async def ask_until_cut(crossing: Crossing, found: bytearray) -> None:
+            """Ask for something, once it is known where, until the stream is cut."""
+            await until(lambda: b"\n\n" in found or crossing.cut.is_set())
+            while not crossing.cut.is_set():
+                path = heard(bytes(found))[0].data
+                await http.ask("POST", {"Content-Type": "application/json"}, message, path=path)
+                assert (await http.whole())[0] in (202, 404)
+
+        await until(lambda: bool(proxy.crossings))
+        for place in (1, 250, 400, 1000):
+            proxy.down = Fault(after=place, how=how)
+            await sent(proxy, data, ask_until_cut)
+
+
 # ------------------------------------------------------------------ sessions
 
 
@@ -280,6 +323,30 @@ async def test_a_stream_that_is_cut_anywhere_is_taken_up_again_and_nothing_is_lo
         assert (await http.head())[0] == 204
 
 
+async def test_a_stream_that_is_cut_again_and_again_comes_through_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    bench = make()
+    async with broken(bench, caplog) as proxy, connected(proxy.url) as http:
+        session = await opened(http)
+        params = {"name": "steps", "arguments": {"count": 20, "then_wait": True}, "_meta": {"progressToken": 1}}
+        message = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
+        proxy.down = Fault(after=500)  # a head, and an event or two
+        events = heard(await sent(proxy, request("POST", session, dumps(message))))
+        cuts = 0
+        while len(events) < 16:  # as long as there is enough left to be cut
+            last = {"Last-Event-ID": [event.id for event in events if event.id][-1], "Connection": "close"}
+            events += heard(await sent(proxy, request("GET", {**session, "Accept": "text/event-stream", **last})))
+            cuts += 1
+        assert cuts > 4
+        bench.go.set()
+        proxy.down = FINE
+        events += await resumed(http, session, events)
+        told = [json.loads(event.data) for event in events]
+        assert [message["params"]["progress"] for message in told[:-1]] == [*range(1, 22)]
+        assert "result" in told[-1]
+        await http.ask("DELETE", session)
+        assert (await http.head())[0] == 204
+
+
 @every_how
 async def test_a_stream_of_its_own_that_is_cut_anywhere_is_taken_up_again(
     how: How, caplog: pytest.LogCaptureFixture
@@ -289,9 +356,8 @@ async def test_a_stream_of_its_own_that_is_cut_anywhere_is_taken_up_again(
         session = await opened(http)
         data = request("GET", {**session, "Accept": "text/event-stream"})
 
-        async def told() -> None:
+        async def told(crossing: Crossing, found: bytearray) -> None:
             """Have the server tell something, until the stream is cut."""
-            crossing = proxy.crossings[-1]
             await until(lambda: crossing.down > 0 or crossing.cut.is_set())
             while not crossing.cut.is_set():
                 bench.server.changed("tools")
@@ -321,7 +387,7 @@ async def test_a_session_outlives_every_connection_that_is_lost(how: How, caplog
             proxy.up = Fault(after=place, how=how)
             await sent(proxy, data)
         proxy.up = Fault(after=len(data), how=how)
-        await sent(proxy, data, bench.waiting.wait)
+        await sent(proxy, data, lambda *_: bench.waiting.wait())
         proxy.up = FINE
         await http.ask("POST", session, dumps({"jsonrpc": "2.0", "id": 3, "method": "ping"}))
         assert (await http.whole())[0] == 200

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+import uvicorn
 from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -22,7 +24,9 @@ from starlette.routing import Mount, Route
 
 from modelwire import Context, Server
 from tests.clock import Clock
+from tests.leftovers import nothing_left
 from tests.server.http.asgi import Exchange, Http, Legacy, Modern
+from tests.server.http.raw import call, connected, opened
 from tests.server.http.servers import Bench, make
 from tests.wire import PATIENCE
 
@@ -40,8 +44,11 @@ async def mounted(bench: Bench, outer: Outer, path: str, *, at: str = "/mcp", **
     whole = outer(app)
 
     async def served(scope: Any, receive: Any, send: Any) -> None:
-        with contextlib.suppress(OSError):  # frameworks pass on how they were told that a client has gone
-            await whole(scope, receive, send)
+        async def sending(message: Any) -> None:
+            with contextlib.suppress(OSError):  # as uvicorn has it: nobody is told that a client has gone
+                await send(message)
+
+        await whole(scope, receive, sending)
 
     http = Http(served, path, closes=app)
     yield http
@@ -194,6 +201,29 @@ async def test_two_servers_in_one_application_have_nothing_in_common() -> None:
     finally:
         await first.aclose()
         await second.aclose()
+
+
+async def test_the_end_of_an_application_ends_nothing_of_another_that_serves_the_same_server() -> None:
+    bench = make()
+    first, second = bench.server.asgi(), bench.server.asgi()
+    app = Starlette(routes=[Mount("/one", app=first), Mount("/two", app=second)])
+    params = {"notifications": {"toolsListChanged": True}}
+    try:
+        ends, stays = (Modern(Http(app, path)).ask("subscriptions/listen", params) for path in ("/one/mcp", "/two/mcp"))
+        session = await Legacy(Http(app, "/two/mcp")).open()
+        stream = session.get()
+        for listening in (ends, stays):
+            assert (await listening.message())["method"] == "notifications/subscriptions/acknowledged"
+        await stream.started()
+        await first.aclose()
+        assert "result" in await ends.answer()
+        bench.server.add_tool(lambda: "x", name="more")
+        for listening in (stays, stream):
+            assert (await listening.message())["method"] == "notifications/tools/list_changed"
+    finally:
+        await first.aclose()
+        await second.aclose()
+    assert "result" in await stays.answer()
 
 
 # ------------------------------------------------------------------ lifespans
@@ -395,3 +425,65 @@ INITIALIZE = {
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},
 }
+
+
+# ------------------------------------------------------------------ under uvicorn, as anybody starts it
+
+
+class Quiet(uvicorn.Server):
+    """uvicorn that leaves the signals to the tests."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def under_uvicorn(app: Any, inner: Any) -> AsyncIterator[str]:
+    """Serve an application; give its origin."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = Quiet(uvicorn.Config(app, log_config=None, ws="none"))
+    serving = asyncio.create_task(server.serve([listening]))
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        await inner.aclose()
+        server.should_exit = True
+        async with asyncio.timeout(PATIENCE):
+            await serving
+        listening.close()
+
+
+@pytest.mark.parametrize("framework", [Starlette, FastAPI])
+async def test_a_mounted_application_speaks_over_tcp(framework: Any, caplog: pytest.LogCaptureFixture) -> None:
+    bench = make()
+    inner = bench.server.asgi(health="/health")
+    outer = framework(middleware=[Middleware(Buffering), Middleware(GZipMiddleware, minimum_size=1)])
+    outer.mount("/api", inner)
+    async with nothing_left(caplog), under_uvicorn(outer, inner) as origin, connected(origin) as http:
+        path = "/api/mcp"
+        await http.ask("POST", *call("add", {"a": 1, "b": 2}), path=path)
+        assert b'"structuredContent":3' in (await http.whole())[2]
+        await http.ask("POST", *call("steps", {"count": 1, "then_wait": True}, progressToken=1), path=path)
+        _, headers = await http.head()
+        assert (headers["content-type"], headers["x-seen"]) == ("text/event-stream", "yes")
+        assert b"notifications/progress" in await http.chunk()
+        bench.go.set()
+        assert "result" in (await http.messages())[-1]
+        session = await opened(http, path=path)
+        async with connected(origin) as listening, connected(origin) as leaving:
+            await listening.ask("GET", session, path=path)
+            assert (await listening.head())[0] == 200
+            bench.server.add_tool(lambda: "x", name="more")
+            while b"list_changed" not in await listening.chunk():
+                pass
+            bench.go.clear()
+            bench.waiting.clear()
+            await leaving.ask("POST", *call("wait"), path=path)
+            await bench.waiting.wait()
+            leaving.writer.transport.abort()
+            async with asyncio.timeout(PATIENCE):
+                await bench.cancelled.wait()
+            await http.ask("DELETE", session, path=path)
+            assert (await http.head())[0] == 204
+            assert await listening.messages() == []

@@ -96,6 +96,19 @@ async def test_of_an_answer_without_a_stream_nothing_is_kept() -> None:
         assert streams() == before
 
 
+async def test_of_a_stream_that_nobody_was_told_an_id_of_nothing_is_kept() -> None:
+    bench = make()
+    async with legacy(bench.server) as client:
+        before = streams()
+        call = client.call("wait")
+        await bench.waiting.wait()
+        await call.leave()
+        bench.go.set()
+        assert await client.ask("ping").done() == 200
+        assert bench.events == ["wait finished"]
+        assert streams() == before
+
+
 def streams() -> int:
     gc.collect()
     return sum(isinstance(found, Stream) for found in gc.get_objects())

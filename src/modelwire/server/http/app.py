@@ -136,7 +136,7 @@ class App:
             grace: Seconds that running requests may take to finish.
         """
         self._closed = True
-        await self._server.features.listeners.end_all()
+        await self._server.features.listeners.end_of(self._at_work.calls())
         self._sessions.hang_up()
         over: list[asyncio.Future[None]] = [call.closed() for call in (*self._at_work.calls(), *self._sessions.calls())]
         if self._old is not None:

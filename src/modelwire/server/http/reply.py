@@ -19,6 +19,8 @@ from modelwire.server.http.silences import Silences
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
+NOBODY = 499
+"""The status of a response to a client that has gone. Nobody gets it, but frameworks take none at all for a fault."""
 SOON_GONE = 0.02
 """Seconds after which somebody looks whether the client has gone meanwhile."""
 
@@ -36,8 +38,8 @@ class Reply:
     """
 
     __slots__ = (
-        "__weakref__", "_answer", "_events", "_for_room", "_gone", "_opening", "_send", "_silence", "_silences",
-        "_spoke", "_timer", "_wake", "_watching", "over", "streaming", "waiting",
+        "__weakref__", "_answer", "_begun", "_events", "_for_room", "_gone", "_opening", "_send", "_silence",
+        "_silences", "_spoke", "_timer", "_wake", "_watching", "over", "streaming", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -53,7 +55,8 @@ class Reply:
         self._opening = opening
         self._events: list[bytes] = []
         self._answer: tuple[bytes, int] | None = None
-        self.over = self._gone = False
+        self._gone = self._begun = False
+        self.over = False
         """Whether nothing more is sent, or taken."""
         self._for_room: list[Callable[[], object]] = []
         """What is called once there is room."""
@@ -141,6 +144,8 @@ class Reply:
             self.over = True
             self._has_room()
             await self._let_go()
+        if self._gone and not self._begun:
+            await respond(self._send, NOBODY)
         return not self._gone
 
     async def _let_go(self) -> None:
@@ -208,7 +213,7 @@ class Reply:
 
     async def _start(self) -> None:
         if not self.streaming:
-            self.streaming = True
+            self.streaming = self._begun = True
             await self._send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS]})
 
     async def _end_stream(self) -> None:
@@ -219,6 +224,7 @@ class Reply:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
     async def _whole(self, body: bytes, status: int) -> None:
+        self._begun = True
         await _respond(self._send, status, body, (), JSON)
 
 

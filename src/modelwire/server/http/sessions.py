@@ -238,8 +238,8 @@ class HttpSession:
         self._keep(stream)
 
     def _keep(self, stream: Stream) -> None:
-        """Keep a stream that has ended, as long as there is room, if somebody may know an id of it."""
-        if not stream.begun and not stream.log.last:
+        """Keep a stream that has ended, as long as there is room, if anybody was told an id of it."""
+        if not stream.begun:
             del self.streams[stream.number]
             return
         self._ended[stream.number] = stream.log.size
