@@ -101,6 +101,8 @@ class Connection:
         self.session = session or Session()
         self.shared: Any = None
         """What handlers of all connections may use together; for whoever serves the connection to set."""
+        self.http: Any = None
+        """What the HTTP request was that the connection began with, where one did; likewise."""
         self.observers = observers
         self.calls: dict[IdKey, Call] = {}
         """The peer's requests that are being answered."""

@@ -27,6 +27,7 @@ from modelwire.server.http.old_sse import OldSse
 from modelwire.server.http.reply import Receive, Send, refuse, respond
 from modelwire.server.http.sessions import Sessions
 from modelwire.server.http.silences import Silences
+from modelwire.server.http.websocket import WebSockets, refuse_socket
 from modelwire.server.lifespan import Running
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class App:
         self._routes = {name.rstrip("/"): route for name, route in (routes or {}).items()}
         self._sessions = Sessions(max_sessions, session_idle)
         self._old = OldSse(server, max_sessions) if sse else None
+        self._sockets = WebSockets(server, max_sessions)
         self._at_work = AtWork()
         self._silences = Silences()
         self._starting = asyncio.Lock()
@@ -87,8 +89,7 @@ class App:
             # What is left to do may take hours, in which nothing of the way to it stays.
             await (await self._http(scope, receive, send))
         elif scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1000, "reason": "there is no WebSocket here"})
+            await self._websocket(scope, receive, send)
 
     # ------------------------------------------------------------------ beginning and end
 
@@ -124,12 +125,14 @@ class App:
         self._closed = True
         await self._server.features.listeners.end_all()
         self._sessions.hang_up()
+        sockets = asyncio.ensure_future(self._sockets.close(grace))
         over = [call.closed() for call in (*self._at_work.calls(), *self._sessions.calls())]
         if over:
             await asyncio.wait(over, timeout=grace)
         await self._at_work.close()
         if self._old is not None:
             await self._old.close(grace)
+        await sockets
         await self._sessions.close("the server is ending")
         running, self._running = self._running, None
         if running is not None:
@@ -183,6 +186,17 @@ class App:
         if head.routed is None or head.path == self._health or head.path in self._routes:
             return None
         return self._at_once.answer(head.routed, body, None)
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        head = self._heads.of_socket(scope)
+        refusal = _ENDING if self._closed else head.refusal or self._sockets.unfit(scope)
+        if refusal is not None:
+            await refuse_socket(scope, send, refusal)
+            return
+        running = self._running or await self.start()
+        principal = None if self._principal is None else await _asks(self._principal, scope)
+        await self._sockets.serve(running, Incoming(scope, receive, send, head, b"", principal, self._silences))
 
     def _route(self, running: Running, incoming: Incoming) -> Awaitable[None]:
         method = incoming.scope["method"]

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from modelwire.errors import ConfigError
 from modelwire.rules.http import LOOPBACK, is_loopback
-from modelwire.server.endpoints import Endpoint, ServeOptions, refuse_others
+from modelwire.server.endpoints import Endpoint, ServeOptions, given_seconds, refuse_others
 from modelwire.server.http.app import App
 from modelwire.transports.socket_address import TcpAddress
 from modelwire.transports.socket_bind import listen_tcp
@@ -31,15 +31,19 @@ LINGER = 1.0
 KEEP_ALIVE = 75
 """Seconds that a connection is kept between two requests: longer than most clients keep theirs."""
 MAX_CONNECTIONS = 10_000
+HEARTBEAT = 20.0
+"""Seconds after which a WebSocket is asked for a sign of life, and given up after as many again without one."""
 _FORM = "write http://HOST:PORT/PATH, such as http://127.0.0.1:8000/mcp"
-_PORTS = {"http": 80, "https": 443}
+_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
 async def open_http(server: Server, endpoint: str, options: ServeOptions) -> Endpoint:
-    """Listen on ``http://HOST:PORT/PATH`` or ``https://...``.
+    """Listen on ``http://HOST:PORT/PATH``, ``https://...``, ``ws://...`` or ``wss://...``.
+
+    The scheme says whether there is TLS, and whether WebSockets must be; what is served is the same.
 
     Raises:
-        ConfigError: The endpoint or an option makes no sense, or uvicorn is not installed.
+        ConfigError: The endpoint or an option makes no sense, or uvicorn is not installed; or websockets, if needed.
         ConnectionFailed: It cannot be listened there.
     """
     try:
@@ -47,10 +51,19 @@ async def open_http(server: Server, endpoint: str, options: ServeOptions) -> End
     except ImportError:
         raise ConfigError("serving over HTTP needs uvicorn and httptools: pip install 'modelwire[http]'") from None
     scheme, host, port, path = _parts(endpoint)
-    secure = scheme == "https"
+    secure = scheme in ("https", "wss")
     if secure is not bool(options.get("cert")):
-        raise ConfigError(f"{endpoint!r}: https:// needs cert= and key=, files in PEM form; http:// takes neither")
-    refuse_others(options, ServeOptions.__annotations__.keys() - {"heartbeat"}, "HTTP")
+        raise ConfigError(
+            f"{endpoint!r}: https:// and wss:// need cert= and key=, files in PEM form; http:// and ws:// take neither"
+        )
+    known = ServeOptions.__annotations__.keys()
+    if scheme in ("ws", "wss"):
+        if _websockets() is None:
+            raise ConfigError("serving WebSockets needs websockets: pip install 'modelwire[http,ws]'")
+        refuse_others(options, known, "WebSockets")
+    else:
+        refuse_others(options, known - {"heartbeat"}, "HTTP")
+    options = {**options, "heartbeat": given_seconds(options.get("heartbeat", HEARTBEAT))}
     hosts = options.get("allowed_hosts")
     if hosts is None and host not in ("0.0.0.0", "::"):
         # On loopback only names of loopback, elsewhere the address that it was bound to: what else a page calls us
@@ -69,7 +82,7 @@ async def open_http(server: Server, endpoint: str, options: ServeOptions) -> End
     sockets = await listen_tcp(TcpAddress(host, port), BACKLOG)
     bound = sockets[0].getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
-    return _Http(app, sockets, f"{scheme}://{shown}:{bound}{path}", options)
+    return _Http(app, sockets, f"{scheme}://{shown}:{bound}{path}", server.max_message, options)
 
 
 def _parts(endpoint: str) -> tuple[str, str, int, str]:
@@ -87,15 +100,18 @@ def _parts(endpoint: str) -> tuple[str, str, int, str]:
 class _Http:
     """An application on sockets of its own, as an `Endpoint`."""
 
-    def __init__(self, app: App, sockets: list[socket.socket], url: str, options: ServeOptions) -> None:
+    def __init__(
+        self, app: App, sockets: list[socket.socket], url: str, max_message: int, options: ServeOptions
+    ) -> None:
         self._app = app
+        self._max_message = max_message
         self._sockets = sockets
         self._options = options
         self.url = url
 
     async def serve(self, started: asyncio.Future[None]) -> None:
         running = await self._app.start()
-        uvicorn = _uvicorn(self._app, self._options)
+        uvicorn = _uvicorn(self._app, self._max_message, self._options)
         try:
             serving = asyncio.ensure_future(uvicorn.serve(self._sockets))
             try:
@@ -113,6 +129,9 @@ class _Http:
         uvicorn.should_exit = True
         ending = asyncio.ensure_future(self._app.aclose(GRACE))
         await asyncio.wait([ending])
+        for connection in list(uvicorn.server_state.connections):
+            if hasattr(connection, "hang_up"):
+                connection.hang_up()
         await asyncio.wait([serving], timeout=LINGER)
         if not serving.done():
             # Somebody does not read what is sent to them, and uvicorn would wait for ever.
@@ -128,7 +147,18 @@ class _Http:
             listening.close()
 
 
-def _uvicorn(app: App, options: ServeOptions) -> Any:
+def _websockets() -> Any:
+    """Return what serves WebSockets; None where websockets is not installed."""
+    try:
+        import websockets  # noqa: F401 # pyright: ignore[reportUnusedImport]
+    except ImportError:
+        return None
+    from modelwire.server.http.guarded_websocket import GuardedWebSocket
+
+    return GuardedWebSocket
+
+
+def _uvicorn(app: App, max_message: int, options: ServeOptions) -> Any:
     import uvicorn
 
     from modelwire.server.http.direct import Direct
@@ -151,7 +181,13 @@ def _uvicorn(app: App, options: ServeOptions) -> Any:
     config = uvicorn.Config(
         app,
         http=Direct,
-        ws="none",
+        ws=_websockets() or "none",
+        ws_max_size=max_message,
+        ws_ping_interval=options.get("heartbeat"),
+        ws_ping_timeout=options.get("heartbeat"),
+        # Most messages are too small to gain by it; it costs CPU and memory per connection, and what is compressed
+        # together with a secret tells of it by its length.
+        ws_per_message_deflate=False,
         loop="none",
         lifespan="off",
         log_config=None,
