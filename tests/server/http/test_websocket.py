@@ -279,6 +279,8 @@ async def test_what_a_client_has_told_before_it_went_is_heard() -> None:
     bench = make()
     async with asgi_socket(bench.server) as open_:
         socket = open_()
+        await Clock().turn()
+        assert socket.accepted is not None
         params = {"name": "wait", "arguments": {}, "_meta": modern_meta()}
         await socket.send(dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}))
         await socket.leave()
