@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
+from websockets.protocol import State
 
 from modelwire import Server
 from tests.wire import PATIENCE, Talk
@@ -146,7 +146,7 @@ async def raw_socket(url: str, **options: Any) -> AsyncIterator[RawSocket]:
     try:
         yield RawSocket(connection)
     finally:
-        with contextlib.suppress(ConnectionClosed):
+        if connection.state is not State.CLOSED:
             await connection.close()
 
 

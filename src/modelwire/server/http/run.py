@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -57,6 +58,8 @@ async def open_http(server: Server, endpoint: str, options: ServeOptions) -> End
             f"{endpoint!r}: https:// and wss:// need cert= and key=, files in PEM form; http:// and ws:// take neither"
         )
     known = ServeOptions.__annotations__.keys()
+    if secure:
+        _check_certificate(options.get("cert"), options.get("key"))
     if scheme in ("ws", "wss"):
         if _websockets() is None:
             raise ConfigError("serving WebSockets needs websockets: pip install 'modelwire[http,ws]'")
@@ -95,6 +98,13 @@ def _parts(endpoint: str) -> tuple[str, str, int, str]:
         raise ConfigError(f"cannot serve {endpoint.partition('?')[0]!r}: {_FORM}")
     path = found.path if found.path.strip("/") else "/mcp"
     return found.scheme, found.hostname, _PORTS[found.scheme] if port is None else port, path
+
+
+def _check_certificate(cert: str | None, key: str | None) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert or "", key)
+    except OSError as error:
+        raise ConfigError(f"cert={cert!r} and key={key!r} cannot be used: {error.strerror or error}") from None
 
 
 class _Http:
