@@ -54,9 +54,7 @@ def make(folder: Path) -> Certificates:
         signed = builder.sign(authority_key, hashes.SHA256())
         Path(path).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     Path(found.key).write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return found
 

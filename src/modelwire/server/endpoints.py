@@ -145,8 +145,8 @@ def opener_of(endpoint: str) -> Opener:
     opener = OPENERS.get(endpoint.partition(":")[0])
     if opener is None:
         raise ConfigError(
-            f"cannot serve {endpoint!r}: give http://HOST:PORT/PATH, ws://HOST:PORT/PATH, tcp://HOST:PORT or unix:///PATH, "
-            "or leave the endpoint out for stdio"
+            f"cannot serve {endpoint!r}: give http://HOST:PORT/PATH, ws://HOST:PORT/PATH, tcp://HOST:PORT or "
+            "unix:///PATH, or leave the endpoint out for stdio"
         )
     return opener
 

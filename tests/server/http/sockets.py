@@ -24,9 +24,7 @@ class AsgiSocket:
         closed: The code and reason that the application closed it with.
     """
 
-    def __init__(
-        self, app: Any, path: str = "/mcp", headers: Mapping[str, str] | None = None, **scope: Any
-    ) -> None:
+    def __init__(self, app: Any, path: str = "/mcp", headers: Mapping[str, str] | None = None, **scope: Any) -> None:
         given = {"host": "127.0.0.1:8000", **(headers or {})}
         found = {
             "type": "websocket",

@@ -43,12 +43,15 @@ async def test_every_revision_is_spoken(revision: str) -> None:
 
 
 async def test_clients_of_both_eras_and_of_http_are_served_at_once() -> None:
-    async with asgi_socket(make().server) as open_:
-        async with talking(open_("/ws"), MODERN) as new, talking(open_("/mcp"), "2025-06-18") as old:
-            over_http = Modern(Http(open_.app)).call("add", {"a": 1, "b": 1})
-            assert await new.text("add", {"a": 2, "b": 2}) == "4"
-            assert await old.text("add", {"a": 3, "b": 3}) == "6"
-            assert (await over_http.result())["content"][0]["text"] == "2"
+    async with (
+        asgi_socket(make().server) as open_,
+        talking(open_("/ws"), MODERN) as new,
+        talking(open_("/mcp"), "2025-06-18") as old,
+    ):
+        over_http = Modern(Http(open_.app)).call("add", {"a": 1, "b": 1})
+        assert await new.text("add", {"a": 2, "b": 2}) == "4"
+        assert await old.text("add", {"a": 3, "b": 3}) == "6"
+        assert (await over_http.result())["content"][0]["text"] == "2"
 
 
 @every_handshake
@@ -59,12 +62,11 @@ async def test_a_client_is_asked_over_its_own_socket(revision: str) -> None:
     async def roots(ctx: Context) -> str:
         return ", ".join(str(root.uri) for root in await ctx.roots())
 
-    async with asgi_socket(server) as open_:
-        async with talking(open_(), revision, capabilities={"roots": {}}) as talk:
-            call = await talk.begin_call("roots")
-            asked = await talk.expect("roots/list")
-            await talk.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": "file:///a"}]}})
-            assert (await call.result())["content"][0]["text"] == "file:///a"
+    async with asgi_socket(server) as open_, talking(open_(), revision, capabilities={"roots": {}}) as talk:
+        call = await talk.begin_call("roots")
+        asked = await talk.expect("roots/list")
+        await talk.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": "file:///a"}]}})
+        assert (await call.result())["content"][0]["text"] == "file:///a"
 
 
 async def test_a_subscription_of_2026_ends_with_its_result_when_the_serving_does() -> None:
@@ -104,13 +106,12 @@ async def test_messages_are_answered_in_the_order_in_which_they_came() -> None:
 
 
 async def test_a_handler_knows_the_request_that_opened_its_socket() -> None:
-    async with asgi_socket(make().server) as open_:
-        async with talking(open_(headers={"User-Agent": "me"}), "2025-11-25") as talk:
-            assert json.loads(await talk.text("where")) == {
-                "client": ["127.0.0.1", 50000],
-                "agent": "me",
-                "path": "/mcp",
-            }
+    async with (
+        asgi_socket(make().server) as open_,
+        talking(open_(headers={"User-Agent": "me"}), "2025-11-25") as talk,
+    ):
+        found = json.loads(await talk.text("where"))
+        assert found == {"client": ["127.0.0.1", 50000], "agent": "me", "path": "/mcp"}
 
 
 async def test_who_asks_is_the_principal_of_every_request() -> None:
@@ -338,7 +339,7 @@ async def test_a_lifespan_that_fails_closes_it_and_says_so(caplog: pytest.LogCap
         await fail.wait()
         raise RuntimeError("broken")
 
-    with pytest.raises(ExceptionGroup):
+    with pytest.raises(ExceptionGroup):  # noqa: PT012 - it is raised at the end of the block
         async with asgi_socket(Server("fails", lifespan=lifespan)) as open_:
             socket = open_()
             async with talking(socket, "2025-11-25"):

@@ -22,15 +22,19 @@ from modelwire import ConfigError, Server
 from tests import certificates
 from tests.clock import Clock
 from tests.leftovers import nothing_left
-from tests.server.http.asgi import Modern
 from tests.server.http.servers import make
 from tests.server.http.sockets import RawSocket, raw_socket, talking
 from tests.server.http.test_uvicorn import Connection, call, closed, connected
-from tests.wire import MODERN, PATIENCE, every_revision
+from tests.wire import MODERN, PATIENCE, dumps, every_revision, modern_meta
 
 HERE = "ws://127.0.0.1:0/mcp"
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
-KEY = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "x" * 22 + "=="}
+KEY = {
+    "Upgrade": "websocket",
+    "Connection": "Upgrade",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "x" * 22 + "==",
+}
 
 
 async def send_frame(socket: RawSocket, opcode: Opcode, data: bytes, *, fin: bool = True) -> None:
@@ -38,6 +42,12 @@ async def send_frame(socket: RawSocket, opcode: Opcode, data: bytes, *, fin: boo
     connection = socket.connection
     connection.transport.write(Frame(opcode, data, fin).serialize(mask=True))
     await asyncio.sleep(0)
+
+
+def calling(tool: str) -> bytes:
+    """A call of 2026-07-28."""
+    params = {"name": tool, "arguments": {}, "_meta": modern_meta()}
+    return dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 
 
 async def refused(url: str, **options: Any) -> tuple[int, str]:
@@ -85,13 +95,17 @@ async def test_http_and_websockets_share_a_port_and_a_path(scheme: str) -> None:
 
 
 async def test_a_hundred_calls_at_once_are_answered_in_order(caplog: pytest.LogCaptureFixture) -> None:
-    async with nothing_left(caplog), make().server.serving(HERE) as serving, raw_socket(serving.url) as socket:
-        async with talking(socket, "2025-11-25") as talk:
-            calls = [await talk.begin("ping") for _ in range(100)]
-            for one in calls:
-                await one.result()
-            came = [json.loads(frame.data)["id"] for frame in talk.frames if frame.direction == "in"][-100:]
-            assert came == sorted(came)
+    async with (
+        nothing_left(caplog),
+        make().server.serving(HERE) as serving,
+        raw_socket(serving.url) as socket,
+        talking(socket, "2025-11-25") as talk,
+    ):
+        calls = [await talk.begin("ping") for _ in range(100)]
+        for one in calls:
+            await one.result()
+        came = [json.loads(frame.data)["id"] for frame in talk.frames if frame.direction == "in"][-100:]
+        assert came == sorted(came)
 
 
 async def test_a_message_in_fragments_with_pings_between_is_one_message() -> None:
@@ -234,16 +248,20 @@ async def test_the_end_of_the_serving_says_going_away(caplog: pytest.LogCaptureF
 
 async def test_a_client_that_vanishes_ends_what_it_has_asked_for(caplog: pytest.LogCaptureFixture) -> None:
     bench = make()
-    async with nothing_left(caplog), bench.server.serving(HERE) as serving, raw_socket(serving.url) as socket:
-        async with talking(socket, "2025-11-25") as talk:
-            await talk.begin_call("wait")
-            await bench.waiting.wait()
-            socket.connection.transport.abort()
-            async with asyncio.timeout(PATIENCE):
-                await bench.cancelled.wait()
+    async with (
+        nothing_left(caplog),
+        bench.server.serving(HERE) as serving,
+        raw_socket(serving.url) as socket,
+        talking(socket, "2025-11-25") as talk,
+    ):
+        await talk.begin_call("wait")
+        await bench.waiting.wait()
+        socket.connection.transport.abort()
+        async with asyncio.timeout(PATIENCE):
+            await bench.cancelled.wait()
 
 
-# --------------------------------------------------------------------------------------------------- peers that are stuck
+# --------------------------------------------------------------------------------------------------- stuck peers
 
 
 class Deaf(ClientConnection):
@@ -258,7 +276,7 @@ async def test_a_peer_that_gives_no_sign_of_life_is_cut_off(caplog: pytest.LogCa
     bench = make()
     async with nothing_left(caplog), bench.server.serving(HERE, heartbeat=0.05) as serving:
         async with raw_socket(serving.url, create_connection=Deaf, ping_interval=None) as socket:
-            await socket.send(json.dumps(Modern(None).message("tools/call", {"name": "wait"})).encode())  # type: ignore[arg-type]
+            await socket.send(calling("wait"))
             async with asyncio.timeout(PATIENCE):
                 await bench.cancelled.wait()
         assert "no sign of life" in caplog.text
@@ -272,18 +290,20 @@ async def test_a_peer_that_reads_slowly_but_reads_is_not_cut_off() -> None:
     def large() -> str:
         return "x" * size
 
-    async with server.serving(HERE, heartbeat=10) as serving:
-        async with raw_socket(serving.url, create_connection=Slow, ping_interval=None) as socket:
-            slow = socket.connection
-            assert isinstance(slow, Slow)
-            clock = Clock()
-            await socket.send(json.dumps(Modern(None).message("tools/call", {"name": "large"})).encode())  # type: ignore[arg-type]
-            receiving = asyncio.create_task(socket.receive())
-            for _ in range(6):
-                await slow.takes(1 << 20)
-                await clock.advance(8)
-            slow.goes_on()
-            assert len(await receiving or b"") > size
+    async with (
+        server.serving(HERE, heartbeat=10) as serving,
+        raw_socket(serving.url, create_connection=Slow, ping_interval=None) as socket,
+    ):
+        slow = socket.connection
+        assert isinstance(slow, Slow)
+        clock = Clock()
+        await socket.send(calling("large"))
+        receiving = asyncio.create_task(socket.receive())
+        for _ in range(6):
+            await slow.takes(1 << 20)
+            await clock.advance(8)
+        slow.goes_on()
+        assert len(await receiving or b"") > size
 
 
 class Slow(ClientConnection):
@@ -324,21 +344,24 @@ async def test_a_flood_of_pings_that_nobody_reads_the_answers_to_takes_no_memory
 
     monkeypatch.setattr(GuardedWebSocket, "data_received", watched)
     flood = Frame(Opcode.PING, b"x" * 125).serialize(mask=True) * 1000
-    async with nothing_left(caplog), make().server.serving(HERE) as serving:
-        async with raw_socket(serving.url) as socket, raw_socket(serving.url) as bystander:
-            transport = socket.connection.transport
-            transport.pause_reading()
-            for _ in range(100):
-                transport.write(flood)
-                await asyncio.sleep(0)
-            assert await answers(bystander)
-            for _ in range(1000):
-                if transport.get_write_buffer_size() == 0:
-                    break
+    async with (
+        nothing_left(caplog),
+        make().server.serving(HERE) as serving,
+        raw_socket(serving.url) as socket,
+        raw_socket(serving.url) as bystander,
+    ):
+        transport = socket.connection.transport
+        transport.pause_reading()
+        for _ in range(100):
+            transport.write(flood)
+            await asyncio.sleep(0)
+        assert await answers(bystander)
+        async with asyncio.timeout(PATIENCE):
+            while transport.get_write_buffer_size():
                 await asyncio.sleep(0.001)
-            assert most < 2 << 20
-            transport.resume_reading()
-            assert await answers(socket)
+        assert most < 2 << 20
+        transport.resume_reading()
+        assert await answers(socket)
 
 
 async def test_empty_fragments_without_end_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,17 +402,19 @@ async def test_a_client_that_does_not_read_holds_up_no_end_of_the_serving(
     async with nothing_left(caplog), contextlib.AsyncExitStack() as stack, server.serving(HERE) as serving:
         socket = await stack.enter_async_context(raw_socket(serving.url, create_connection=Deaf, close_timeout=0.1))
         socket.connection.transport.pause_reading()
-        await socket.send(json.dumps(Modern(None).message("tools/call", {"name": "large"})).encode())  # type: ignore[arg-type]
+        await socket.send(calling("large"))
         await returned.wait()
 
 
 async def test_a_client_that_does_not_close_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("modelwire.server.http.guarded_websocket.CLOSE_SECONDS", 0.05)
-    async with make().server.serving(HERE) as serving:
-        async with raw_socket(serving.url, create_connection=Deaf, close_timeout=0.1) as socket:
-            await send_frame(socket, Opcode.BINARY, b"")
-            async with asyncio.timeout(PATIENCE):
-                await socket.connection.wait_closed()
+    async with (
+        make().server.serving(HERE) as serving,
+        raw_socket(serving.url, create_connection=Deaf, close_timeout=0.1) as socket,
+    ):
+        await send_frame(socket, Opcode.BINARY, b"")
+        async with asyncio.timeout(PATIENCE):
+            await socket.connection.wait_closed()
 
 
 # --------------------------------------------------------------------------------------------------- TLS
@@ -416,9 +441,10 @@ async def secure(url: str, tls: certificates.Certificates) -> AsyncIterator[Conn
 async def test_https_and_wss_are_one_server(
     scheme: str, tls: certificates.Certificates, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with nothing_left(caplog), make().server.serving(
-        f"{scheme}://localhost:0/mcp", cert=tls.cert, key=tls.key
-    ) as serving:
+    async with (
+        nothing_left(caplog),
+        make().server.serving(f"{scheme}://localhost:0/mcp", cert=tls.cert, key=tls.key) as serving,
+    ):
         assert serving.url.startswith(f"{scheme}://localhost:")
         async with secure(serving.url, tls) as http:
             await http.ask("POST", *call("add", {"a": 1, "b": 2}))
@@ -445,9 +471,10 @@ async def test_the_end_of_a_secure_serving_is_orderly_too(
 async def test_who_does_not_trust_the_certificate_or_speaks_no_tls_harms_nobody(
     tls: certificates.Certificates, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with nothing_left(caplog), make().server.serving(
-        "wss://localhost:0/mcp", cert=tls.cert, key=tls.key
-    ) as serving:
+    async with (
+        nothing_left(caplog),
+        make().server.serving("wss://localhost:0/mcp", cert=tls.cert, key=tls.key) as serving,
+    ):
         with pytest.raises(ssl.SSLCertVerificationError):
             async with raw_socket(serving.url):
                 pass

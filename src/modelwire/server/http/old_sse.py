@@ -141,7 +141,8 @@ class OldSse:
         id_ = secrets.token_urlsafe(24)
         self._streams[id_] = stream
         prefix = incoming.scope.get("root_path", "").rstrip("/")
-        serving = asyncio.ensure_future(self._served(running, stream, incoming, f"{prefix}{MESSAGES_PATH}?session_id={id_}"))
+        endpoint = f"{prefix}{MESSAGES_PATH}?session_id={id_}"
+        serving = asyncio.ensure_future(self._served(running, stream, incoming, endpoint))
         self._serving.add(serving)
         helpers = [asyncio.ensure_future(gone(incoming.receive)), asyncio.ensure_future(stream.keep_alive())]
         try:

@@ -228,9 +228,7 @@ class WebSockets:
         except OSError:
             return
         serving = asyncio.create_task(
-            serve_connection(
-                self._server, stream, running, principal=incoming.principal, heartbeat=None, http=incoming
-            )
+            serve_connection(self._server, stream, running, principal=incoming.principal, heartbeat=None, http=incoming)
         )
         self._serving[serving] = stream
         pumping = asyncio.create_task(stream.pump())
