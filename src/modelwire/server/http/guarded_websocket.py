@@ -146,9 +146,7 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
 
     async def send(self, message: Any) -> None:
         await super().send(message)
-        if message["type"] == "websocket.close" and self.close_sent:
-            self._let_go(CLOSE_SECONDS)
-        elif message["type"] == "websocket.http.response.body" and self.close_sent:
+        if message["type"] == "websocket.http.response.body" and self.close_sent:
             self.handshake_complete = True  # else uvicorn complains of an application that has answered nothing
 
     async def run_asgi(self) -> None:
