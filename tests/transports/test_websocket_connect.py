@@ -102,10 +102,11 @@ def answer(status: str, body: bytes = b"", *headers: str) -> bytes:
             "are not followed; it names 'https://other/x'",
         ),
         (b"SSH-2.0-OpenSSH\r\n", "it answers with something else than HTTP"),
-        (b"", "it answers with something else than HTTP"),
+        (b"", "it closed the connection before it had answered. Is the port right"),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgr", "it closed the connection before it had answered"),
         (answer("101 Switching Protocols", b"", "Upgrade: websocket", "Connection: Upgrade"), "makes no WebSocket"),
     ],
-    ids=["401", "403", "404", "html", "503", "299", "redirect", "ssh", "nothing", "101"],
+    ids=["401", "403", "404", "html", "503", "299", "redirect", "ssh", "nothing", "half", "101"],
 )
 async def test_a_refusal_is_explained(said: bytes, told: str, caplog: pytest.LogCaptureFixture) -> None:
     async with nothing_left(caplog), saying(said) as url:
@@ -149,7 +150,7 @@ async def test_over_tls_the_authority_is_trusted_that_was_named(
         why = await why_not(url.replace("ws:", "wss:"), tls=tls_context(True))
         assert "it closed the connection before it had answered. Is the port right, and is TLS" in why
     async with playing(echo, ssl=server_tls(tls)) as url:
-        assert "With TLS, write wss://" in await why_not(url.replace("wss:", "ws:"))
+        assert "is TLS (wss://) what it speaks?" in await why_not(url.replace("wss:", "ws:"))
 
 
 # --------------------------------------------------------------------------------------------------- proxies

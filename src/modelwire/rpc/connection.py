@@ -84,8 +84,8 @@ class Connection:
     __slots__ = (
         "__weakref__", "_answers_invalid", "_complained", "_dropped", "_large", "_leaving", "_send", "_stopped",
         "_stoppers", "_timer", "answers_requests", "batching", "callbacks", "calls", "crowded", "deaf", "dispatcher",
-        "dropped_count", "ended", "heard", "heard_count", "loop", "observers", "on_stop", "pending", "post", "session",
-        "shared", "thread", "when_room",
+        "dropped_count", "ended", "heard", "heard_count", "http", "loop", "observers", "on_stop", "pending", "post",
+        "session", "shared", "thread", "when_room",
     )  # fmt: skip
 
     def __init__(

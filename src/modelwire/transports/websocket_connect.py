@@ -147,14 +147,14 @@ def _why(error: Exception) -> str:
         return _refused(error.response)
     if isinstance(error, ssl.SSLError):
         return _no_tls(error)
-    if isinstance(error, InvalidMessage | EOFError):
-        return f"it answers with something else than HTTP ({_chain(error)}). Is the port right? With TLS, write wss://"
+    if isinstance(error, ConnectionError | EOFError) or isinstance(error.__cause__, EOFError):
+        return "it closed the connection before it had answered. Is the port right, and is TLS (wss://) what it speaks?"
+    if isinstance(error, InvalidMessage):
+        return f"it answers with something else than HTTP ({_chain(error)}). Is the port right?"
     if isinstance(error, InvalidHeader | NegotiationError):
         return f"its answer makes no WebSocket: {error}"
     if isinstance(error, WebSocketException):
         return _chain(error)
-    if isinstance(error, ConnectionError):
-        return "it closed the connection before it had answered. Is the port right, and is TLS (wss://) what it speaks?"
     return str(error) or type(error).__name__
 
 
