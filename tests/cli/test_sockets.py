@@ -46,9 +46,9 @@ def listening(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
-@pytest.mark.parametrize("kind", ["tcp", "unix"])
+@pytest.mark.parametrize("kind", ["tcp", "unix", "ws"])
 def test_a_file_is_served_at_an_address_and_reached_there(kind: str, tmp_path: Path) -> None:
-    where = "tcp://127.0.0.1:0" if kind == "tcp" else f"unix://{tmp_path}/s"
+    where = {"tcp": "tcp://127.0.0.1:0", "unix": f"unix://{tmp_path}/s", "ws": "ws://127.0.0.1:0/mcp"}[kind]
     with listening(WORKSHOP, "--listen", where) as (process, url):
         listed = mw("list", url, "--json")
         assert listed.code == 0, listed.err

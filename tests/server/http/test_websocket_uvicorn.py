@@ -9,6 +9,7 @@ import gc
 import json
 import os
 import ssl
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -415,6 +416,51 @@ async def test_a_client_that_does_not_close_is_cut_off(monkeypatch: pytest.Monke
         await send_frame(socket, Opcode.BINARY, b"")
         async with asyncio.timeout(PATIENCE):
             await socket.connection.wait_closed()
+
+
+PROGRAM = """
+import asyncio
+from modelwire import Context, Server
+from modelwire.server.http import run
+
+run.GRACE = 0.1
+server = Server("it", version="1")
+
+@server.tool
+async def wait(ctx: Context) -> str:
+    ctx.progress(1)
+    await asyncio.Event().wait()
+
+server.run("ws://127.0.0.1:0/mcp")
+"""
+
+
+@pytest.mark.slow
+async def test_a_signal_ends_a_program_that_has_websockets_open(tmp_path: Path) -> None:
+    file = tmp_path / "it.py"
+    file.write_text(PROGRAM)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-W", "error", str(file), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stderr is not None
+        said = (await process.stderr.readline()).decode()
+        url = said.partition("listening on ")[2].partition(";")[0].strip()
+        async with raw_socket(url) as socket, talking(socket, MODERN) as talk, raw_socket(url) as idle:
+            listening = await talk.begin("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+            await talk.expect("notifications/subscriptions/acknowledged")
+            await talk.begin_call("wait", progressToken=1)
+            await talk.expect("notifications/progress")
+            process.terminate()
+            assert (await listening.result())["resultType"] == "complete"
+            assert await idle.closed() == (1001, "the server is ending")
+            async with asyncio.timeout(PATIENCE):
+                out, err = await process.communicate()
+        assert (process.returncode, out, err) == (0, b"", b"")
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 # --------------------------------------------------------------------------------------------------- TLS

@@ -65,7 +65,7 @@ class WebSocketStream:
 
     def __init__(self, incoming: Incoming, max_message: int, running: Running) -> None:
         client = incoming.scope.get("client")
-        self.name = "a WebSocket" if client is None else f"ws {client[0]}:{client[1]}"
+        self.name = "the client" if client is None else f"the client {client[0]}:{client[1]}"
         self._receive = incoming.receive
         self._send = incoming.send
         self._max_message = max_message
