@@ -13,7 +13,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.frames import Opcode
 
 from modelwire import ConnectionLost
-from modelwire.transports import websocket_stream
+from modelwire.transports import websocket_connect, websocket_stream
 from modelwire.transports.websocket_connect import connect_websocket
 from modelwire.transports.websocket_stream import WebSocketStream
 from tests.leftovers import nothing_left
@@ -189,6 +189,29 @@ async def test_signs_of_life_are_noted_and_who_gives_none_can_be_given_up() -> N
             with pytest.raises(ConnectionLost, match="given up"):
                 await gone
         await stream.ping()
+
+
+async def test_a_flood_of_pings_whose_answers_nobody_reads_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(websocket_connect, "WRITE_LIMIT", 1 << 14)
+    reads = asyncio.Event()
+
+    async def flood(connection: ServerConnection) -> None:
+        connection.transport.pause_reading()
+        for number in range(40_000):
+            say(connection, Opcode.PING, b"%06d" % number + b"x" * 119)
+        await connection.send("1")
+        await reads.wait()
+        connection.transport.resume_reading()
+        await connection.send((await connection.recv()) or "")
+
+    async with connected(flood) as stream:
+        assert await stream.receive() == b"1"
+        wire = stream._wire  # pyright: ignore[reportPrivateUsage]
+        assert wire.paused
+        assert wire.transport.get_write_buffer_size() < 1 << 20
+        reads.set()
+        await stream.send(b'"still there"')
+        assert await stream.receive() == b'"still there"'
 
 
 async def test_it_can_be_closed_from_several_tasks_at_once() -> None:

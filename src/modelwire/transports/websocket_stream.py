@@ -46,14 +46,31 @@ class Wire(ClientConnection):
     """A connection that notes signs of life, and waits for the end no longer than it must."""
 
     stirred = False
+    _receiving = False
+    _pong: bytes | None = None
+    """What is to be answered to the last ping, once there is room."""
     _giving_up: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
-        self.stirred = True
+        self.stirred = self._receiving = True
         super().data_received(data)
+        self._receiving = False
         if self._giving_up is None and self.response is not None and self.protocol.close_expected():
             # Who only receives would wait for ever for a server that does not close.
             self._giving_up = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
+
+    def send_data(self) -> None:
+        if self._receiving and self.paused and not self.protocol.close_expected():
+            # Answers to pings that a server does not read; the last one is enough (RFC 6455, 5.5.3).
+            self._pong = (self.protocol.data_to_send() or [self._pong])[-1]
+        else:
+            super().send_data()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        pong, self._pong = self._pong, None
+        if pong is not None:
+            self.transport.write(pong)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._giving_up is not None:

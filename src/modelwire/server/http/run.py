@@ -160,11 +160,9 @@ class _Http:
 def _websockets() -> Any:
     """Return what serves WebSockets; None where websockets is not installed."""
     try:
-        import websockets  # noqa: F401 # pyright: ignore[reportUnusedImport]
+        from modelwire.server.http.guarded_websocket import GuardedWebSocket
     except ImportError:
         return None
-    from modelwire.server.http.guarded_websocket import GuardedWebSocket
-
     return GuardedWebSocket
 
 

@@ -90,11 +90,13 @@ class WebSocketStream:
 
     async def pump(self) -> None:
         """Take in what comes, until the client goes or is sent away."""
-        while await self._take(await self._receive()):
-            while not self._over and (self._waiting > ROOM or len(self._inbox) >= MAX_WAITING):
-                self._room.clear()
-                await self._room.wait()
-        self._end()
+        try:
+            while await self._take(await self._receive()):
+                while not self._over and (self._waiting > ROOM or len(self._inbox) >= MAX_WAITING):
+                    self._room.clear()
+                    await self._room.wait()
+        finally:
+            self._end()
 
     async def _take(self, event: MutableMapping[str, Any]) -> bool:
         if event["type"] == "websocket.disconnect":
