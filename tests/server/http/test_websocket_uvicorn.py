@@ -23,9 +23,9 @@ from modelwire import ConfigError, Server
 from tests import certificates
 from tests.clock import Clock
 from tests.leftovers import nothing_left
+from tests.server.http.raw import Connection, call, closed, connected
 from tests.server.http.servers import make
 from tests.server.http.sockets import RawSocket, raw_socket, talking
-from tests.server.http.test_uvicorn import Connection, call, closed, connected
 from tests.wire import MODERN, PATIENCE, dumps, every_revision, modern_meta
 
 HERE = "ws://127.0.0.1:0/mcp"
@@ -171,6 +171,34 @@ async def test_an_upgrade_that_makes_no_sense_is_refused() -> None:
                 await http.ask("GET", {**KEY, **wrong})
                 assert (await http.head())[0] in (400, 426)
                 await closed(http)
+
+
+async def test_a_websocket_lives_on_although_no_headers_come() -> None:
+    async with make().server.serving(HERE) as serving, raw_socket(serving.url) as socket:
+        await Clock().advance(60)  # longer than the next headers may take over HTTP
+        assert await answers(socket)
+
+
+async def test_an_upgrade_behind_a_request_that_is_not_answered_yet_ends_the_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = make()
+    async with nothing_left(caplog), bench.server.serving(HERE) as serving, connected(serving.url) as http:
+        await http.ask("POST", *call("wait"))
+        await bench.waiting.wait()
+        await http.ask("GET", KEY)
+        assert await closed(http) == b""
+        async with asyncio.timeout(PATIENCE):
+            await bench.cancelled.wait()
+
+
+async def test_an_upgrade_after_a_request_that_was_answered_is_fine() -> None:
+    async with make().server.serving(HERE) as serving, connected(serving.url) as http:
+        await http.ask("POST", *call("add", {"a": 1, "b": 2}))
+        assert (await http.whole())[0] == 200
+        await http.ask("GET", KEY)
+        status, headers = await http.head()
+        assert (status, headers["upgrade"]) == (101, "websocket")
 
 
 async def test_without_websockets_an_upgrade_is_told_and_http_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
