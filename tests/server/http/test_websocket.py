@@ -154,8 +154,15 @@ async def test_who_offers_other_subprotocols_only_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("headers", "setting"),
-    [({"Origin": "http://evil.example"}, "allowed_origins="), ({"Host": "evil.example"}, "allowed_hosts=")],
-    ids=["origin", "host"],
+    [
+        ({"Origin": "http://evil.example"}, "allowed_origins="),
+        # Over HTTP the browser keeps the answers from it.
+        ({"Origin": "http://localhost:3000"}, "allowed_origins="),
+        ({"Origin": "null"}, "allowed_origins="),
+        ({"Host": "evil.example"}, "allowed_hosts="),
+        ({"Host": "evil.example:8000", "Origin": "http://evil.example:8000"}, "allowed_hosts="),
+    ],
+    ids=["origin", "other page", "null", "host", "rebinding"],
 )
 async def test_strangers_pages_and_hosts_get_none(headers: dict[str, str], setting: str) -> None:
     async with asgi_socket(make().server) as open_:
@@ -168,9 +175,10 @@ async def test_strangers_pages_and_hosts_get_none(headers: dict[str, str], setti
         assert silent.closed == (1008, why)
 
 
-async def test_pages_that_are_allowed_and_of_this_machine_get_one() -> None:
-    async with asgi_socket(make().server, allowed_origins=["https://app.example"]) as open_:
-        for origin in ("https://app.example", "http://localhost:3000"):
+async def test_pages_that_are_allowed_and_the_server_s_own_get_one() -> None:
+    allowed = ["https://app.example", "http://localhost:3000"]
+    async with asgi_socket(make().server, allowed_origins=allowed) as open_:
+        for origin in (*allowed, "http://127.0.0.1:8000"):
             socket = open_(headers={"Origin": origin})
             await socket.say(PING)
             assert await socket.receive() is not None

@@ -106,7 +106,8 @@ class Heads:
     def of_socket(self, scope: Scope) -> Head:
         """Return what the head of a WebSocket's request decides."""
         headers, path = Headers(scope["headers"]), below(scope)
-        refusal = self._misplaced(scope, path, SOCKET_PATH) or self._allowed_at(scope.get("server")).refusal(headers)
+        allowed = self._allowed_at(scope.get("server"))
+        refusal = self._misplaced(scope, path, SOCKET_PATH) or allowed.refusal(headers) or _unshared(headers, allowed)
         return Head(headers, path, refusal, None, None, None)
 
     def _keep(self, place: Any, headers: Any, head: Head) -> None:
@@ -174,6 +175,19 @@ _NO_WEBSOCKETS: Final = Refusal(
     "WebSockets are not served here; where the server runs, uvicorn needs websockets for it: "
     "pip install 'modelwire[http,ws]'",
 )
+
+
+def _unshared(headers: Headers, allowed: Allowed) -> Refusal | None:
+    """Return why a page gets no WebSocket although it may ask over HTTP.
+
+    There a browser keeps the answers from every page that is neither ours nor named. With a WebSocket it keeps nothing.
+    """
+    origin = headers.one("origin")
+    if origin is None or allowed.shares(headers) is not None:
+        return None
+    if origin.partition("://")[2].lower() == (headers.one("host") or "").lower():
+        return None
+    return Refusal(403, f"the Origin {origin!r} may not open a WebSocket; add it to allowed_origins=")
 
 
 def _unfit_for_sse(path: str, method: str, headers: Headers) -> Refusal | None:
