@@ -246,6 +246,49 @@ async def test_a_name_that_was_bound_to_this_machine_anew_is_refused(
             assert bench.events == []
 
 
+# ------------------------------------------------------------------ WebSockets
+
+
+SOCKET = """
+given => new Promise(resolve => {
+    const socket = new WebSocket(given.url, given.protocols), heard = [];
+    socket.onopen = () => socket.send(JSON.stringify(given.message));
+    socket.onmessage = event => { heard.push(JSON.parse(event.data)); socket.close(1000); };
+    socket.onclose = event => resolve({heard, code: event.code, protocol: socket.protocol});
+})
+"""
+
+
+async def spoken(client: Client, *protocols: str) -> tuple[int, str, list[Any]]:
+    """Open a WebSocket, call a tool, and close it; return the code, the protocol and what was heard."""
+    url = client.url.replace("http://", "ws://")
+    found = await client.page.run(SOCKET, url=url, protocols=[*protocols], message=modern("note")[1])
+    return found["code"], found["protocol"], [each["result"]["content"][0]["text"] for each in found["heard"]]
+
+
+async def test_a_page_that_was_allowed_and_the_server_s_own_open_websockets(browser: Browser) -> None:
+    async with make().server.serving(HERE, allowed_origins=[browser.origin(PAGE)], routes={"/": shown}) as serving:
+        for where in (PAGE, str(serving.url).removesuffix("mcp")):
+            async with client_at(browser, where, serving.url) as client:
+                assert await spoken(client, "mcp") == (1000, "mcp", ["noted"])
+                assert await spoken(client) == (1000, "", ["noted"])
+                assert await spoken(client, "other") == (1006, "", [])
+
+
+async def test_other_pages_open_none(browser: Browser) -> None:
+    bench = make()
+    async with bench.server.serving(HERE, allowed_origins=[browser.origin(PAGE)], routes={"/": shown}) as serving:
+        again = str(serving.url).replace("127.0.0.1", "evil.test")  # bound to this machine anew
+        for where, url in (
+            (STRANGER, str(serving.url)),
+            (browser.origin("localhost"), str(serving.url)),
+            (again.removesuffix("mcp"), again),
+        ):
+            async with client_at(browser, where, url) as client:
+                assert await spoken(client, "mcp") == (1006, "", [])
+        assert bench.events == []
+
+
 # ------------------------------------------------------------------ HTTP+SSE
 
 

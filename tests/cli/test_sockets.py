@@ -46,9 +46,9 @@ def listening(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
-@pytest.mark.parametrize("kind", ["tcp", "unix"])
+@pytest.mark.parametrize("kind", ["tcp", "unix", "ws"])
 def test_a_file_is_served_at_an_address_and_reached_there(kind: str, tmp_path: Path) -> None:
-    where = "tcp://127.0.0.1:0" if kind == "tcp" else f"unix://{tmp_path}/s"
+    where = {"tcp": "tcp://127.0.0.1:0", "unix": f"unix://{tmp_path}/s", "ws": "ws://127.0.0.1:0/mcp"}[kind]
     with listening(WORKSHOP, "--listen", where) as (process, url):
         listed = mw("list", url, "--json")
         assert listed.code == 0, listed.err
@@ -168,7 +168,8 @@ def test_a_file_with_an_address_of_its_own_serves_there_once(tmp_path: Path) -> 
     [
         ("tcp://127.0.0.1", "the port is missing"),
         ("unix://x", "three slashes"),
-        ("ws://127.0.0.1:1", "give http://HOST:PORT/PATH, tcp://HOST:PORT or unix:///PATH"),
+        ("ftp://127.0.0.1:1", "give http://HOST:PORT/PATH, ws://HOST:PORT/PATH, tcp://HOST:PORT or unix:///PATH"),
+        ("wss://127.0.0.1:1/mcp", "https:// and wss:// need cert= and key="),
         ("unix:///nowhere/at/all", "its folder does not exist; make it first"),
     ],
 )
@@ -187,7 +188,9 @@ def test_an_address_that_cannot_be_served_ends_with_1(address: str, said: str) -
         (["tcp://127.0.0.1:0"], 1, "port 0 is for servers"),
         (["unix:///nowhere/at/all"], 4, "there is no such file. Is the server running?"),
         (["unix:///nowhere.py", "--env", "A=1"], 1, "--env is for servers that mw starts"),
-        (["ws://127.0.0.1:1"], 1, "is an address; this version knows tcp://HOST:PORT and unix:///PATH only"),
+        (["ws://127.0.0.1:1/x"], 4, "cannot connect to ws://127.0.0.1:1/x: nothing listens there"),
+        (["ws://:1"], 1, "write ws://HOST:PORT/PATH or wss://HOST/PATH"),
+        (["http://127.0.0.1:1"], 1, "is an address; this version knows ws://HOST:PORT/PATH, tcp://HOST:PORT and unix"),
     ],
 )
 def test_what_is_wrong_with_an_address_is_told(words: list[str], code: int, said: str) -> None:
@@ -197,11 +200,11 @@ def test_what_is_wrong_with_an_address_is_told(words: list[str], code: int, said
 
 
 def test_an_address_is_a_target_whatever_it_ends_with() -> None:
-    for target in ("tcp://127.0.0.1:9000", "tcp://[::1]:9000", "unix:///run/server.py"):
+    for target in ("tcp://127.0.0.1:9000", "tcp://[::1]:9000", "unix:///run/server.py", "ws://a/server.py"):
         assert is_address(target)
         assert resolve(target, None).server == target
     with pytest.raises(Failure):
-        resolve("ws://127.0.0.1:1", None)
+        resolve("http://127.0.0.1:1", None)
 
 
 def test_the_help_names_addresses() -> None:

@@ -16,9 +16,9 @@ def test_every_opener_is_found_by_its_scheme() -> None:
         assert opener_of(f"{scheme}:whatever") is OPENERS[scheme]
 
 
-@pytest.mark.parametrize("endpoint", ["ws://127.0.0.1:1", "nonsense", "", "TCP://h:1"])
+@pytest.mark.parametrize("endpoint", ["ftp://127.0.0.1:1", "nonsense", "", "TCP://h:1"])
 async def test_what_cannot_be_served_says_what_can(endpoint: str) -> None:
-    with pytest.raises(ConfigError, match="give http://HOST:PORT/PATH, tcp://HOST:PORT or unix:///PATH, or leave "):
+    with pytest.raises(ConfigError, match="give http://HOST:PORT/PATH, ws://HOST:PORT/PATH, tcp://HOST:PORT or unix:/"):
         await Server("s").serve(endpoint)
 
 

@@ -19,6 +19,7 @@ TARGET is one of:
   FILE.json#SERVER   a server of a configuration file with `mcpServers`.
   tcp://HOST:PORT    a server that listens there, as after `mw run FILE.py --listen tcp://127.0.0.1:9000`.
   unix:///PATH       the same on a Unix socket.
+  ws://HOST:PORT/PATH, or wss://: the same as a WebSocket.
   -- COMMAND...      in TARGET's place, at the end of the line: any program with its arguments, exactly as given,
                      such as: mw {name} {more}-- node server.js --port 1
 """

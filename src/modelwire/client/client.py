@@ -22,6 +22,7 @@ from modelwire.client.requests import DEFAULT, Requests
 from modelwire.client.restoring import restore
 from modelwire.client.roots import Roots
 from modelwire.client.rounds import MAX_ROUNDS, Rounds
+from modelwire.client.sent_headers import Headers
 from modelwire.client.targets import Target
 from modelwire.client.values import seconds
 from modelwire.errors import ConfigError, ConnectionLost
@@ -33,6 +34,7 @@ from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
 from modelwire.rules.settings import named, text, whole
 from modelwire.transports.process import ProcessStream
 from modelwire.transports.stderr import StderrTarget
+from modelwire.transports.tls import Verify
 from modelwire.version import __version__
 
 
@@ -44,7 +46,7 @@ class Client(Requests):
 
     Args:
         target: A command as a list, the path of a ``.py`` file, which is started, ``"server.py:server"`` for a `Server`
-            in one, ``tcp://host:port``, ``unix:///path``, a `Server` in
+            in one, ``tcp://host:port``, ``unix:///path``, ``ws://host:port/path`` or ``wss://...``, a `Server` in
             this process, a `MessageStream`, or a function (it may be async) that opens one. Or a server of a
             configuration file, as ``"mcp.json#weather"`` (see `Group`) or as the entry itself.
         revision: The only revision to speak, such as ``"2025-06-18"``; by default the client finds out.
@@ -63,7 +65,12 @@ class Client(Requests):
         max_message: The longest message that is accepted, in bytes.
         heartbeat: Seconds of silence after which a server behind ``tcp://`` or ``unix://`` is asked for a sign of life,
             with ``ping``, or ``server/discover`` where there is none; after as many again the connection is lost. By
-            default only TCP itself asks, after a minute.
+            default only TCP itself asks, after a minute. A WebSocket has its own ping, by default after 20.
+        headers: Headers for the HTTP request that opens a WebSocket, as a dict, or a function (it may be async) that
+            returns one each time.
+        verify: Whom to trust over TLS: True for the authorities that this machine trusts; a file in PEM form, or a
+            folder, with the only ones to trust; an ``ssl.SSLContext``; False for anybody, who may then read and change
+            everything.
         on_log: Called with each log message (`LoggingMessageNotificationParams`). May be async, like every callback.
             Where requests carry the level (2026-07-28), they ask for "info" until `set_log_level` says otherwise.
         on_notification: Called with ``(method, params)`` of each notification.
@@ -121,6 +128,8 @@ class Client(Requests):
         stderr: StderrTarget | None = None,
         max_message: int = DEFAULT_MAX_MESSAGE,
         heartbeat: float | None = None,
+        headers: Headers | None = None,
+        verify: Verify = True,
         on_log: OnLog | None = None,
         on_notification: OnNotification | None = None,
         on_elicit: OnElicit | None = None,
@@ -167,6 +176,8 @@ class Client(Requests):
             stderr=stderr,
             max_message=whole(max_message, "max_message"),
             heartbeat=seconds(heartbeat, "heartbeat"),
+            headers=headers,
+            verify=verify,
         )
         answering.target = aim.name
         self._contacts = Contacts(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, cast
 
 from modelwire.client.connect import Opened, Opener
@@ -18,7 +18,7 @@ from modelwire.errors import ConnectionFailed, ConnectionLost, RequestTimeout, S
 from modelwire.log import log as _log
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Dispatcher
-from modelwire.rpc.heartbeat import Watched, keep_watch
+from modelwire.rpc.heartbeat import Pings, Watched, keep_watch
 from modelwire.rpc.message_stream import MessageStream, Releasable
 from modelwire.rpc.observer import Observer
 from modelwire.rpc.stream import Link
@@ -103,12 +103,13 @@ class Contact:
         self.opened = opened
         heartbeat = self._target.heartbeat
         if heartbeat is not None:
-            watch = keep_watch(
-                link.connection,
-                cast(Watched, stream),
-                heartbeat,
-                lambda: opener.ping(link.connection, opened.revision, heartbeat),
-            )
+
+            def ping() -> Awaitable[object]:
+                if isinstance(stream, Pings):
+                    return stream.ping()
+                return opener.ping(link.connection, opened.revision, heartbeat)
+
+            watch = keep_watch(link.connection, cast(Watched, stream), heartbeat, ping)
             self._watching = asyncio.create_task(watch)
         return opened
 

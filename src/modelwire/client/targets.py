@@ -1,8 +1,8 @@
 """What a client is pointed at, and how a stream to it is opened.
 
-A target is a command (a list), a Python file or an object of one, the address of a socket, a `Server` in this process,
-a message stream, a function that opens one, or a server of a configuration file (see `modelwire.client.configs`).
-Nothing is sent here.
+A target is a command (a list), a Python file or an object of one, the address of a socket or a WebSocket, a `Server` in
+this process, a message stream, a function that opens one, or a server of a configuration file (see
+`modelwire.client.configs`). Nothing is sent here.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import asyncio
 import inspect
 import os
 import shlex
+import ssl
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from modelwire.client import configs
+from modelwire.client.sent_headers import Headers, SentHeaders
 from modelwire.errors import ConfigError, ConnectionFailed, ModelwireError
 from modelwire.log import log as _log
 from modelwire.rpc.message_stream import MessageStream
@@ -27,6 +29,8 @@ from modelwire.transports.memory import memory_pair
 from modelwire.transports.process import spawn
 from modelwire.transports.socket_address import is_socket_url, parse_address
 from modelwire.transports.stderr import StderrTarget
+from modelwire.transports.tls import Verify, tls_context
+from modelwire.transports.websocket_address import checked, is_secure, is_websocket_url, shown
 
 SERVER_SECONDS = 10.0
 """How long a server in this process may take to end once its client has left; half of it, it gives its own requests."""
@@ -37,21 +41,26 @@ FAILING_SECONDS = 1.0
 SERVED = ["-P", "-m", "modelwire", "run"]
 """What serves an object of a Python file. With -P no file beside us stands in for a module of the standard library."""
 
-_LATER = ("http://", "https://", "ws://", "wss://")
+WEBSOCKET_HEARTBEAT = 20.0
+"""Seconds of silence after which a server behind a WebSocket is asked for a sign of life, if nothing else is said."""
+
+_LATER = ("http://", "https://")
 
 
 class Target:
     """How to open a stream to one server.
 
     Args:
-        target: A command, a ``.py`` file, ``tcp://host:port``, ``unix:///path``, a `Server`, a `MessageStream`, or a
-            function that opens one; or a server of a configuration file.
+        target: A command, a ``.py`` file, ``tcp://host:port``, ``unix:///path``, ``ws(s)://host:port/path``, a
+            `Server`, a `MessageStream`, or a function that opens one; or a server of a configuration file.
         env: Environment variables for a command, beside a minimal environment.
         pass_env: Names of variables of this process to hand on.
         cwd: The folder that a command runs in.
         stderr: Where a command's stderr goes besides being kept: a file object, a callable that takes lines, or None.
         max_message: The longest message that is accepted, in bytes.
         heartbeat: Seconds of silence after which a server behind a socket is asked for a sign of life.
+        headers: Headers for the HTTP request that opens a WebSocket, or a function that returns them.
+        verify: Whom to trust over TLS; see `modelwire.transports.tls.tls_context`.
 
     Raises:
         ConfigError: The target is none of these.
@@ -67,6 +76,8 @@ class Target:
         stderr: StderrTarget | None,
         max_message: int,
         heartbeat: float | None = None,
+        headers: Headers | None = None,
+        verify: Verify = True,
     ) -> None:
         pass_env = several(pass_env, "pass_env", str, "a list of names of variables, such as ['API_KEY']")
         given: Mapping[Any, Any] = table(env, "env", "a dict of variables, such as {'API_KEY': '...'}") or {}
@@ -77,6 +88,7 @@ class Target:
         if entry is not None:
             _check_address(entry)
             target, env, cwd = entry.target, {**entry.env, **(env or {})}, cwd or entry.cwd
+        self._headers = SentHeaders(headers, None if entry is None else entry.headers)
         self._target = target
         self._env = env
         self._pass_env = pass_env
@@ -88,10 +100,24 @@ class Target:
         self._failure: BaseException | None = None
         """What a server in this process has failed with."""
         self._address = parse_address(target) if isinstance(target, str) and is_socket_url(target) else None
-        self.command = None if self._address is not None else _command(target)
-        if heartbeat is not None and self._address is None:
-            raise ConfigError("heartbeat= is for tcp:// and unix:// targets; others tell of their end by themselves")
-        self.heartbeat = heartbeat
+        self._websocket = checked(target) if isinstance(target, str) and is_websocket_url(target) else None
+        self.command = None if self._address is not None or self._websocket is not None else _command(target)
+        if heartbeat is not None and self._address is None and self._websocket is None:
+            raise ConfigError(
+                "heartbeat= is for tcp:// and unix:// targets, and ws:// ones; others tell of their end by themselves"
+            )
+        self.heartbeat = heartbeat if self._websocket is None or heartbeat is not None else WEBSOCKET_HEARTBEAT
+        self._tls = self._trusted(verify)
+
+    def _trusted(self, verify: Verify) -> ssl.SSLContext | None:
+        """Return whom to trust over TLS, and refuse what would do nothing for the target."""
+        if self._websocket is None and self._headers:
+            raise ConfigError("headers= is for ws:// and wss:// targets")
+        if self._websocket is not None and is_secure(self._websocket):
+            return tls_context(verify)
+        if verify is not True:
+            raise ConfigError("verify= is for wss:// targets")
+        return None
 
     def __str__(self) -> str:
         if self._where is not None:
@@ -100,6 +126,8 @@ class Target:
             return " ".join(self.command)
         if self._address is not None:
             return str(self._address)
+        if self._websocket is not None:
+            return shown(self._websocket)
         name = getattr(self._target, "name", None)
         if isinstance(name, str):
             return f"the server {name!r}"
@@ -123,7 +151,7 @@ class Target:
     @property
     def elsewhere(self) -> bool:
         """Whether the server lives without us, so that it may be there again a moment after it was gone."""
-        return self._address is not None or _opens(self._target)
+        return self._address is not None or self._websocket is not None or _opens(self._target)
 
     async def open(self, observers: Sequence[Observer] = ()) -> MessageStream:
         """Open a stream.
@@ -151,6 +179,8 @@ class Target:
             from modelwire.transports.socket_connect import connect_socket
 
             return await connect_socket(self._address, max_message=self._max_message, heartbeat=self.heartbeat)
+        if self._websocket is not None:
+            return await self._open_websocket(self._websocket)
         if hasattr(self._target, "dispatcher"):
             return self._open_memory()
         if _opens(self._target):
@@ -159,6 +189,14 @@ class Target:
             raise ConnectionFailed(f"{self} was used once; give a new client a new stream")
         self._opened = True
         return cast(MessageStream, self._target)
+
+    async def _open_websocket(self, url: str) -> MessageStream:
+        try:
+            from modelwire.transports.websocket_connect import connect_websocket
+        except ImportError:
+            raise ConfigError(f"connecting to {self} needs websockets: pip install 'modelwire[ws]'") from None
+        headers = await self._headers.now()
+        return await connect_websocket(url, headers=headers, tls=self._tls, max_message=self._max_message)
 
     def _open_memory(self) -> MessageStream:
         ours, theirs = memory_pair()
@@ -238,14 +276,16 @@ _RUNNERS = {".js": "node", ".mjs": "node", ".cjs": "node", ".ts": "npx", ".sh": 
 
 def _check_address(entry: configs.Entry) -> None:
     """Refuse an address without showing it: a secret may have been filled in."""
-    if entry.headers:
+    websocket = isinstance(entry.target, str) and is_websocket_url(entry.target)
+    if entry.headers and not websocket:
         raise ConfigError(f"{entry.where}: headers are for HTTP, which this version does not speak")
     if isinstance(entry.target, str):
         try:
-            parse_address(entry.target)
+            checked(entry.target) if websocket else parse_address(entry.target)
         except ConfigError:
             raise ConfigError(
-                f'{entry.where}: "url" is no address that this version can open: tcp://HOST:PORT or unix:///PATH'
+                f'{entry.where}: "url" is no address that this version can open: ws://HOST:PORT/PATH, '
+                "tcp://HOST:PORT or unix:///PATH"
             ) from None
 
 
@@ -260,8 +300,8 @@ def _command(target: Any) -> list[str] | None:
     if hasattr(target, "dispatcher") or _is_stream(target) or _opens(target):
         return None
     raise ConfigError(
-        f"cannot connect to {target!r}: give a command as a list, the path of a .py file, tcp://HOST:PORT, "
-        "unix:///PATH, a Server, or a message stream"
+        f"cannot connect to {target!r}: give a command as a list, the path of a .py file, ws://HOST:PORT/PATH, "
+        "tcp://HOST:PORT, unix:///PATH, a Server, or a message stream"
     )
 
 
@@ -275,7 +315,7 @@ def split_object(target: str) -> tuple[str, str | None]:
 
 def _from_string(target: str) -> list[str]:
     if target.startswith(_LATER):
-        raise ConfigError(f"{target!r}: this version speaks no HTTP and no WebSocket; give a command as a list")
+        raise ConfigError(f"{target!r}: this version speaks no HTTP; give a command as a list")
     # Whole, since the command may run in another folder.
     path = os.path.abspath(target)
     if os.path.isdir(path):

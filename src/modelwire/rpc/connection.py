@@ -84,8 +84,8 @@ class Connection:
     __slots__ = (
         "__weakref__", "_answers_invalid", "_complained", "_dropped", "_large", "_leaving", "_send", "_stopped",
         "_stoppers", "_timer", "answers_requests", "batching", "callbacks", "calls", "crowded", "deaf", "dispatcher",
-        "dropped_count", "ended", "heard", "heard_count", "loop", "observers", "on_stop", "pending", "post", "session",
-        "shared", "thread", "when_room",
+        "dropped_count", "ended", "heard", "heard_count", "http", "loop", "observers", "on_stop", "pending", "post",
+        "session", "shared", "thread", "when_room",
     )  # fmt: skip
 
     def __init__(
@@ -101,6 +101,8 @@ class Connection:
         self.session = session or Session()
         self.shared: Any = None
         """What handlers of all connections may use together; for whoever serves the connection to set."""
+        self.http: Any = None
+        """What the HTTP request was that the connection began with, where one did; likewise."""
         self.observers = observers
         self.calls: dict[IdKey, Call] = {}
         """The peer's requests that are being answered."""

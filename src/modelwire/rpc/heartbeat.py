@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from modelwire.errors import ModelwireError
 from modelwire.rpc.connection import Connection
@@ -29,6 +29,15 @@ class Watched(Protocol):
 
     def fail(self, problem: str) -> None:
         """Give the connection up for that reason."""
+        ...
+
+
+@runtime_checkable
+class Pings(Watched, Protocol):
+    """One that asks its other end by itself, below the messages."""
+
+    def ping(self) -> Awaitable[object]:
+        """Ask for a sign of life."""
         ...
 
 

@@ -126,8 +126,11 @@ class Context(Asks):
 
     @property
     def http(self) -> HttpRequest | None:
-        """The HTTP request that brought this one: its headers, and where it came from; None on other transports."""
-        incoming = self._call.http
+        """The HTTP request that brought this one: its headers, and where it came from; None on other transports.
+
+        On a WebSocket it is the one that opened it.
+        """
+        incoming = self._call.http or self._call.connection.http
         if incoming is None:
             return None
         from modelwire.server.http.exchange import http_request

@@ -7,6 +7,7 @@ when it is first used. How a client is served is not decided here.
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast
@@ -24,11 +25,12 @@ class ServeOptions(TypedDict, total=False):
     """What can be said about an endpoint.
 
     Attributes:
-        max_connections: How many connections may be open at once, on ``tcp://`` and ``unix://``; 256 by default.
-            Further ones are closed, and the log says why.
-        heartbeat: Seconds of silence after which a client is asked for a sign of life, on ``tcp://`` and ``unix://``;
-            one that stays silent for as many again is given up. By default only TCP itself asks, after a minute.
-        cert: The certificate of ``https://``, a file in PEM form.
+        max_connections: How many connections may be open at once, on ``tcp://`` and ``unix://`` 256 by default, on HTTP
+            10,000. Further ones are closed, and the log says why.
+        heartbeat: Seconds of silence after which a client is asked for a sign of life; one that stays silent for as
+            many again is given up. On ``tcp://`` and ``unix://`` by default only TCP itself asks, after a minute; on
+            ``ws://`` and ``wss://`` it is 20.
+        cert: The certificate of ``https://`` and ``wss://``, a file in PEM form.
         key: Its key, likewise.
         allowed_hosts: On HTTP as for `Server.asgi`; likewise ``allowed_origins`` and ``principal``.
         allowed_origins: See ``allowed_hosts``.
@@ -86,6 +88,19 @@ def several_workers(options: ServeOptions) -> bool:
     return count > 1
 
 
+def given_seconds(value: Any) -> float | None:
+    """Return the seconds of ``heartbeat=``; None for no heartbeat.
+
+    Raises:
+        ConfigError: It is no such number.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ConfigError(f"heartbeat is a number of seconds above 0, or None for no heartbeat, not {value!r}")
+    return float(value)
+
+
 class Endpoint(Protocol):
     """Something that is open, and can be served to its end."""
 
@@ -125,7 +140,14 @@ def _http(server: Server, endpoint: str, options: ServeOptions) -> Awaitable[End
     return open_http(server, endpoint, options)
 
 
-OPENERS: dict[str, Opener] = {"tcp": _sockets, "unix": _sockets, "http": _http, "https": _http}
+OPENERS: dict[str, Opener] = {
+    "tcp": _sockets,
+    "unix": _sockets,
+    "http": _http,
+    "https": _http,
+    "ws": _http,
+    "wss": _http,
+}
 """By scheme."""
 
 
@@ -143,8 +165,8 @@ def opener_of(endpoint: str) -> Opener:
     opener = OPENERS.get(endpoint.partition(":")[0])
     if opener is None:
         raise ConfigError(
-            f"cannot serve {endpoint!r}: give http://HOST:PORT/PATH, tcp://HOST:PORT or unix:///PATH, "
-            "or leave the endpoint out for stdio"
+            f"cannot serve {endpoint!r}: give http://HOST:PORT/PATH, ws://HOST:PORT/PATH, tcp://HOST:PORT or "
+            "unix:///PATH, or leave the endpoint out for stdio"
         )
     return opener
 

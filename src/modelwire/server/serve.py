@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from modelwire.errors import ConnectionLost
 from modelwire.log import log as _log
@@ -78,7 +78,13 @@ async def serve_stream(server: Server, stream: MessageStream, started: asyncio.F
 
 
 async def serve_connection(
-    server: Server, stream: MessageStream, running: Running, *, principal: str | None, heartbeat: float | None
+    server: Server,
+    stream: MessageStream,
+    running: Running,
+    *,
+    principal: str | None,
+    heartbeat: float | None,
+    http: Any = None,
 ) -> None:
     """Serve one of many clients until it leaves; its stream is closed afterwards.
 
@@ -88,8 +94,10 @@ async def serve_connection(
         running: The lifespan, which whoever accepts clients keeps alive.
         principal: Who the client is, where the transport knows.
         heartbeat: Seconds of silence after which the client is asked for a sign of life; for a `Watched` stream.
+        http: The HTTP request that the connection began with, where one did.
     """
     link = _attached(server, stream, running, principal)
+    link.connection.http = http
     try:
         await _serve_link(server, link, running, heartbeat)
     finally:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from modelwire.errors import ConfigError
-from modelwire.server.endpoints import Endpoint, ServeOptions, refuse_others
+from modelwire.server.endpoints import Endpoint, ServeOptions, given_seconds, refuse_others
 from modelwire.server.lifespan import Running
 from modelwire.server.serve import serve_connection
 from modelwire.transports.socket_address import parse_address
@@ -32,7 +30,7 @@ async def open_sockets(server: Server, endpoint: str, options: ServeOptions) -> 
     address = parse_address(endpoint)
     refuse_others(options, ("max_connections", "heartbeat"), "tcp:// and unix://")
     max_connections = options.get("max_connections", MAX_CONNECTIONS)
-    heartbeat = _seconds(options.get("heartbeat"))
+    heartbeat = given_seconds(options.get("heartbeat"))
 
     listening = _Listening(server, heartbeat)
     listening.listener = await listen(
@@ -77,11 +75,3 @@ class _Listening:
 
     async def aclose(self) -> None:
         await self.listener.aclose()
-
-
-def _seconds(value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ConfigError(f"heartbeat is a number of seconds above 0, or None for no heartbeat, not {value!r}")
-    return float(value)

@@ -171,10 +171,11 @@ class Server(Registration):
         """Serve until the client leaves or Ctrl-C; for the end of a program. Standard input and output by default.
 
         Args:
-            endpoint: Where to serve: None for stdio, ``"tcp://127.0.0.1:9000"`` or ``"unix:///run/mcp.sock"``. A line
-                on stderr then says so, and clients may come and go until Ctrl-C.
-            **options: ``max_connections=`` (256) and ``heartbeat=`` (seconds; None), for sockets; ``workers=``, how
-                many processes answer over HTTP. See `ServeOptions`.
+            endpoint: Where to serve: None for stdio, ``"http://127.0.0.1:8000/mcp"``, ``"ws://127.0.0.1:8000/mcp"``
+                (which is the same, told as a WebSocket), ``"tcp://127.0.0.1:9000"`` or ``"unix:///run/mcp.sock"``. A
+                line on stderr then says so, and clients may come and go until Ctrl-C.
+            **options: ``cert=`` and ``key=`` for ``https://`` and ``wss://``, ``max_connections=``, ``workers=`` (how
+                many processes answer over HTTP), and others. See `ServeOptions`.
 
         Raises:
             SystemExit: With status 130 after Ctrl-C; with 1 where no worker could be started.
@@ -230,11 +231,12 @@ class Server(Registration):
         health: str | None = None,
         routes: Mapping[str, Asgi] | None = None,
     ) -> App:
-        """Return an ASGI application that serves this server over Streamable HTTP, every revision that has it.
+        """Return an ASGI application that serves this server over Streamable HTTP and WebSockets, in every revision.
 
         It can be mounted under any prefix of any ASGI application; it needs no lifespan, and starts with the first
-        request. Sessions of handshake revisions live in this process. Frameworks do not pass their lifespan on to what
-        they mount: ``await app.aclose()`` where theirs ends makes the end graceful.
+        request. Sessions of handshake revisions live in this process. WebSockets are opened at ``path``, or at ``/ws``.
+        Frameworks do not pass their lifespan on to what they mount: ``await app.aclose()`` on the signal to end makes
+        the end graceful; where their lifespan ends, servers have waited for open streams already.
 
         Args:
             path: Where the endpoint is, below the prefix that it is mounted under. Better leave its name here than in
@@ -246,7 +248,7 @@ class Server(Registration):
                 default pages of the machine itself, on loopback.
             principal: For people who authenticate elsewhere: called with ASGI's scope, it says who asks. Sessions and
                 states belong to who they were made for.
-            max_sessions: How many sessions there may be.
+            max_sessions: How many sessions there may be, and how many WebSockets.
             session_idle: Seconds that a session is kept when nobody uses it.
             stateless: Keep nothing from one request to the next on handshake revisions either, so that any process may
                 answer any request. Clients then cannot be asked anything, told of nothing outside a request, and not

@@ -68,7 +68,7 @@ async def connect_socket(
     """
     if isinstance(address, TcpAddress) and address.port == 0:
         raise ConfigError(f"cannot connect to {address}: port 0 is for servers, which then take a free one; name that")
-    connection = await (_connect_tcp(address) if isinstance(address, TcpAddress) else _connect_unix(address))
+    connection = await (connect_tcp(address) if isinstance(address, TcpAddress) else _connect_unix(address))
     tune(connection, heartbeat)
     return SocketStream(connection, name=str(address), max_message=max_message, ends_together=True)
 
@@ -76,14 +76,24 @@ async def connect_socket(
 # ------------------------------------------------------------------ TCP
 
 
-async def _connect_tcp(address: TcpAddress) -> socket.socket:
-    race = _Race(interleaved(await resolve(address)))
+async def connect_tcp(address: TcpAddress, name: str | None = None) -> socket.socket:
+    """Connect to a host, at whichever of its addresses answers first.
+
+    Args:
+        address: The host and the port.
+        name: What to call it in errors; by default the address.
+
+    Raises:
+        ConnectionFailed: It did not work.
+    """
+    name = name or str(address)
+    race = _Race(interleaved(await resolve(address, name=name)))
     try:
         connection = await race.run()
     finally:
         race.abandon()
     if connection is None:
-        raise _failed(address, race.why_lost())
+        raise _failed(name, race.why_lost())
     return connection
 
 
@@ -159,12 +169,13 @@ def _close_result(task: asyncio.Task[socket.socket]) -> None:
         task.result().close()
 
 
-async def resolve(address: TcpAddress, flags: int = 0) -> list[Candidate]:
+async def resolve(address: TcpAddress, flags: int = 0, name: str | None = None) -> list[Candidate]:
     """Return the addresses that a host has, in the system's order.
 
     Args:
         address: The host and the port.
         flags: Flags of ``getaddrinfo``.
+        name: What to call it in errors; by default the address.
 
     Raises:
         ConnectionFailed: The name cannot be resolved.
@@ -180,7 +191,7 @@ async def resolve(address: TcpAddress, flags: int = 0) -> list[Candidate]:
         return _candidates(await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=flags))
     except (socket.gaierror, UnicodeError):
         why = f"the name {address.host!r} cannot be resolved. Is it spelled right, and is the network there?"
-        raise ConnectionFailed(f"cannot use {address}: {why}") from None
+        raise ConnectionFailed(f"cannot use {name or address}: {why}") from None
 
 
 def _candidates(found: Sequence[tuple[Any, Any, Any, Any, Any]]) -> list[Candidate]:
@@ -223,5 +234,5 @@ def _why_unix(path: str, error: OSError) -> str:
     return _UNIX_REASONS.get(error.errno or 0) or os.strerror(error.errno or 0)
 
 
-def _failed(address: Address, why: str) -> ConnectionFailed:
-    return ConnectionFailed(f"cannot connect to {address}: {why}")
+def _failed(name: object, why: str) -> ConnectionFailed:
+    return ConnectionFailed(f"cannot connect to {name}: {why}")

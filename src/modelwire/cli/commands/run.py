@@ -44,7 +44,7 @@ def configure(parser: Parser, has_command: bool) -> None:
     where.add_argument(
         "--listen",
         metavar="ADDRESS",
-        help="the same at tcp://HOST:PORT, unix:///PATH, or http://HOST:PORT/PATH",
+        help="the same at tcp://HOST:PORT, unix:///PATH, http://HOST:PORT/PATH, or ws://HOST:PORT/PATH",
     )
     parser.add_argument(
         "--workers",

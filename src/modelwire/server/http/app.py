@@ -29,6 +29,7 @@ from modelwire.server.http.old_sse import OldSse
 from modelwire.server.http.reply import Receive, Reply, Send, answered, refuse, respond
 from modelwire.server.http.sessions import Sessions
 from modelwire.server.http.silences import Silences
+from modelwire.server.http.websocket import WebSockets, refuse_socket
 from modelwire.server.lifespan import Running
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class App:
         self._routes = {name.rstrip("/"): route for name, route in (routes or {}).items()}
         self._sessions = Sessions(max_sessions, session_idle)
         self._old = OldSse(server, max_sessions) if sse else None
+        self._sockets = WebSockets(server, max_sessions)
         self._at_work = AtWork()
         self._silences = Silences()
         self._starting = asyncio.Lock()
@@ -101,8 +103,7 @@ class App:
             # What is left to do may take hours, in which nothing of the way to it stays.
             await (await self._http(scope, receive, send))
         elif scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1000, "reason": "there is no WebSocket here"})
+            await self._websocket(scope, receive, send)
 
     # ------------------------------------------------------------------ beginning and end
 
@@ -139,13 +140,13 @@ class App:
         await self._server.features.listeners.end_of(self._at_work.calls())
         self._sessions.hang_up()
         over: list[asyncio.Future[None]] = [call.closed() for call in (*self._at_work.calls(), *self._sessions.calls())]
+        apart = [asyncio.ensure_future(self._sockets.close(grace))]
         if self._old is not None:
-            over.append(asyncio.ensure_future(self._old.close(grace)))
+            apart.append(asyncio.ensure_future(self._old.close(grace)))
         if over:
-            await asyncio.wait(over, timeout=grace)
+            await asyncio.wait([*over, *apart], timeout=grace)
         await self._at_work.close()
-        if self._old is not None:
-            await over[-1]
+        await asyncio.gather(*apart)
         await self._sessions.close("the server is ending")
         running, self._running = self._running, None
         if running is not None:
@@ -186,6 +187,17 @@ class App:
             return self._old.answer(running, incoming, receive, send)
         begin = functools.partial(Reply, send, self._silences)
         return answered(await self._route(running, incoming, begin), receive, send)
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        head = self._heads.of_socket(scope)
+        refusal = _ENDING if self._closed else head.refusal or self._sockets.unfit(scope)
+        if refusal is not None:
+            await refuse_socket(scope, send, refusal)
+            return
+        running = self._running or await self.start()
+        principal = None if self._principal is None else await _asks(self._principal, scope)
+        await self._sockets.serve(running, Incoming(scope, head, b"", principal), receive, send)
 
     async def _route(self, running: Running, incoming: Incoming, begin: Begin) -> Whole | Begun:
         method = incoming.scope["method"]

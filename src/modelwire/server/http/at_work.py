@@ -6,6 +6,7 @@ Those of sessions are their sessions' business.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import Any
 
 from modelwire.errors import INTERNAL_ERROR
@@ -16,6 +17,20 @@ from modelwire.server.http.answers import Response
 CLEAN_UP = 1.0
 """Seconds that the handlers of cancelled requests have to clean up."""
 WHY = "the server is ending"
+
+
+async def finish(serving: Collection[asyncio.Future[None]], grace: float) -> None:
+    """Wait for what serves whole connections, and cancel what takes too long.
+
+    Args:
+        serving: What has been told to end already.
+        grace: Seconds that this may take.
+    """
+    if serving:
+        _, late = await asyncio.wait(serving, timeout=grace)
+        for task in late:
+            task.cancel()
+        await asyncio.wait(serving)
 
 
 class AtWork:

@@ -23,6 +23,10 @@ SEND_SECONDS = 60.0
 MAX_HEADER_BYTES = 64 << 10
 MAX_HEADERS = 200
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 60\r\ncontent-type: text/plain\r\ncontent-length: 30\r\n"
+    b"connection: close\r\n\r\nthere are too many connections"
+)
 
 
 class _TooLarge(Exception):
@@ -161,7 +165,7 @@ class Guarded(HttpToolsProtocol):
                 self._refuse()
             elif self._patience is None:
                 self._wait()
-        elif self._patience is None and self.timeout_keep_alive_task is None and self._idle:
+        elif self._patience is None and self.timeout_keep_alive_task is None and self._idle and not self._upgraded:
             self._wait()  # blank lines, or the rest of what was refused: uvicorn keeps who sends those for ever
 
     def on_message_begin(self) -> None:
@@ -195,6 +199,20 @@ class Guarded(HttpToolsProtocol):
             self._answering = cycle
             super()._start_asgi_task(cycle, app)
 
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection on, unless there are too many, or something on it is still to be answered."""
+        most = self.limit_concurrency
+        if not self._idle or self.pipeline:
+            _log.warning("a client was cut off: it wants a WebSocket where its last request is not answered yet")
+            self.transport.abort()
+        elif most is not None and (len(self.connections) > most or len(self.tasks) >= most):
+            _log.warning("a WebSocket was refused: there are %d connections already", most)
+            self.transport.write(_FULL)
+            self.transport.close()
+        else:
+            self._take_no_more_looks()
+            super().handle_websocket_upgrade()
+
     def _unsupported_upgrade_warning(self) -> None:
         """Go on as if no upgrade had been offered, with the body that the parser takes for the other protocol.
 
@@ -206,7 +224,9 @@ class Guarded(HttpToolsProtocol):
         if self.pipeline and self.pipeline[0][0] is self.cycle:
             del self.pipeline[0]
         self.cycle = self._before
-        kept = [(name, value) for name, value in self.headers if name != b"upgrade"]
+        # What was to become a WebSocket is refused by the application, which has to know.
+        dropped = b"connection" if self._get_upgrade() == b"websocket" else b"upgrade"
+        kept = [(name, value) for name, value in self.headers if name != dropped]
         if len(kept) == len(self.headers):
             self.send_400_response("There is no tunnel here.")
             return
@@ -249,6 +269,11 @@ class Guarded(HttpToolsProtocol):
         """Whether no request is being answered, nor read by whoever answers it."""
         last: Any = self.cycle  # None before the first one, whatever its type says
         return last is None or last.response_complete
+
+    @property
+    def _upgraded(self) -> bool:
+        """Whether it is somebody else's connection now."""
+        return self.transport.get_protocol() is not self
 
     # ------------------------------------------------------------------ clients that do not read
 

@@ -34,6 +34,9 @@ MESSAGES_PATH: Final = "/messages"
 SSE_PATHS: Final = frozenset({EVENTS_PATH, MESSAGES_PATH})
 """Where HTTP+SSE is served."""
 
+SOCKET_PATH: Final = "/ws"
+"""Where a WebSocket is opened, besides at the endpoint."""
+
 KEPT: Final = 512
 """How many sets of headers are remembered."""
 LARGEST: Final = 4096
@@ -100,6 +103,13 @@ class Heads:
             self._keep(place, headers, head)
         return head
 
+    def of_socket(self, scope: Scope) -> Head:
+        """Return what the head of a WebSocket's request decides."""
+        headers, path = Headers(scope["headers"]), below(scope)
+        allowed = self._allowed_at(scope.get("server"))
+        refusal = self._misplaced(scope, path, SOCKET_PATH) or allowed.refusal(headers) or _unshared(headers, allowed)
+        return Head(headers, path, refusal, None, None, None)
+
     def _keep(self, place: Any, headers: Any, head: Head) -> None:
         if self._count >= KEPT:
             self._known.clear()
@@ -120,9 +130,15 @@ class Heads:
         path = below(scope)
         if self._sse and path in SSE_PATHS:
             return allowed.refusal(headers) or _unfit_for_sse(path, scope["method"], headers)
-        if self._path not in (path, scope["path"].rstrip("/")):
-            return Refusal(404, f"there is nothing here; the MCP endpoint is {self._path or '/'}", -32601)
-        return allowed.refusal(headers) or self._unfit(scope["method"], headers)
+        if scope["method"] == "GET" and (headers.one("upgrade") or "").lower() == "websocket":
+            # It was meant to become a WebSocket, and has come as a plain request.
+            return self._misplaced(scope, path, SOCKET_PATH) or allowed.refusal(headers) or _NO_WEBSOCKETS
+        return self._misplaced(scope, path) or allowed.refusal(headers) or self._unfit(scope["method"], headers)
+
+    def _misplaced(self, scope: Scope, path: str, *others: str) -> Refusal | None:
+        if path in others or self._path in (path, scope["path"].rstrip("/")):
+            return None
+        return Refusal(404, f"there is nothing here; the MCP endpoint is {self._path or '/'}", -32601)
 
     def _unfit(self, method: str, headers: Headers) -> Refusal | None:
         if method == "OPTIONS":
@@ -152,6 +168,26 @@ class Heads:
                 hosts = {*LOOPBACK, address}
             found = self._allowed[address] = Allowed(hosts, self._origins)
         return found
+
+
+_NO_WEBSOCKETS: Final = Refusal(
+    501,
+    "WebSockets are not served here; where the server runs, uvicorn needs websockets for it: "
+    "pip install 'modelwire[http,ws]'",
+)
+
+
+def _unshared(headers: Headers, allowed: Allowed) -> Refusal | None:
+    """Return why a page gets no WebSocket although it may ask over HTTP.
+
+    There a browser keeps the answers from every page that is neither ours nor named. With a WebSocket it keeps nothing.
+    """
+    origin = headers.one("origin")
+    if origin is None or allowed.shares(headers) is not None:
+        return None
+    if origin.partition("://")[2].lower() == (headers.one("host") or "").lower():
+        return None
+    return Refusal(403, f"the Origin {origin!r} may not open a WebSocket; add it to allowed_origins=")
 
 
 def _unfit_for_sse(path: str, method: str, headers: Headers) -> Refusal | None:

@@ -19,6 +19,7 @@ from modelwire.rules import sse
 from modelwire.rules.http import Refusal
 from modelwire.rules.lines import BOM
 from modelwire.server.http.answers import SILENCE, STREAM_HEADERS
+from modelwire.server.http.at_work import finish
 from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.heads import EVENTS_PATH, MESSAGES_PATH
 from modelwire.server.http.reply import Receive, Send, gone, refuse, respond
@@ -141,7 +142,8 @@ class OldSse:
         id_ = secrets.token_urlsafe(24)
         self._streams[id_] = stream
         prefix = incoming.scope.get("root_path", "").rstrip("/")
-        serving = asyncio.ensure_future(self._served(running, stream, f"{prefix}{MESSAGES_PATH}?session_id={id_}"))
+        endpoint = f"{prefix}{MESSAGES_PATH}?session_id={id_}"
+        serving = asyncio.ensure_future(self._served(running, stream, incoming, endpoint))
         self._serving.add(serving)
         helpers = [asyncio.ensure_future(gone(receive)), asyncio.ensure_future(stream.keep_alive())]
         try:
@@ -156,10 +158,12 @@ class OldSse:
         if not serving.cancelled():
             serving.result()
 
-    async def _served(self, running: Running, stream: EventStream, endpoint: str) -> None:
+    async def _served(self, running: Running, stream: EventStream, incoming: Incoming, endpoint: str) -> None:
         try:
             await stream.begin(endpoint)
-            await serve_connection(self._server, stream, running, principal=stream.principal, heartbeat=None)
+            await serve_connection(
+                self._server, stream, running, principal=stream.principal, heartbeat=None, http=incoming
+            )
             await stream.say(b"", more=False)
         except (ConnectionLost, OSError):
             return
@@ -189,12 +193,7 @@ class OldSse:
         """
         for stream in self._streams.values():
             stream.end()
-        serving = list(self._serving)
-        if serving:
-            _, late = await asyncio.wait(serving, timeout=grace)
-            for task in late:
-                task.cancel()
-            await asyncio.wait(serving)
+        await finish(list(self._serving), grace)
 
 
 def _heard(task: asyncio.Future[None]) -> None:

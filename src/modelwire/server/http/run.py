@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 
 from modelwire.errors import ConfigError
 from modelwire.rules.http import LOOPBACK, is_loopback
-from modelwire.server.endpoints import Endpoint, ServeOptions, refuse_others, several_workers
+from modelwire.server.endpoints import Endpoint, ServeOptions, given_seconds, refuse_others, several_workers
 from modelwire.server.http.app import App
 from modelwire.transports.socket_address import TcpAddress
 from modelwire.transports.socket_bind import listen_tcp
@@ -32,8 +33,10 @@ LINGER = 1.0
 KEEP_ALIVE = 75
 """Seconds that a connection is kept between two requests: longer than most clients keep theirs."""
 MAX_CONNECTIONS = 10_000
+HEARTBEAT = 20.0
+"""Seconds after which a WebSocket is asked for a sign of life, and given up after as many again without one."""
 _FORM = "write http://HOST:PORT/PATH, such as http://127.0.0.1:8000/mcp"
-_PORTS = {"http": 80, "https": 443}
+_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,12 @@ class Bound:
 
 
 async def open_http(server: Server, endpoint: str, options: ServeOptions) -> Endpoint:
-    """Listen on ``http://HOST:PORT/PATH`` or ``https://...``.
+    """Listen on ``http://HOST:PORT/PATH``, ``https://...``, ``ws://...`` or ``wss://...``.
+
+    The scheme says whether there is TLS, and whether WebSockets must be; what is served is the same.
 
     Raises:
-        ConfigError: The endpoint or an option makes no sense, or uvicorn is not installed.
+        ConfigError: The endpoint or an option makes no sense, or uvicorn is not installed; or websockets, if needed.
         ConnectionFailed: It cannot be listened there.
     """
     if several_workers(options):
@@ -67,7 +72,8 @@ async def open_http(server: Server, endpoint: str, options: ServeOptions) -> End
             "--workers; inside a running event loop there is one process"
         )
     app = make_app(server, endpoint, options)
-    return _Http(app, await bind(endpoint, options), options)
+    bound = await bind(endpoint, options)
+    return _Http(app, bound, server.max_message, settled(endpoint, options))
 
 
 def serve_bound(server: Server, endpoint: str, options: ServeOptions, bound: Bound) -> Endpoint:
@@ -78,7 +84,7 @@ def serve_bound(server: Server, endpoint: str, options: ServeOptions, bound: Bou
     """
     app = make_app(server, endpoint, options)
     app.keep_no_sessions(f"this server runs {options.get('workers')} workers")
-    return _Http(app, bound, options)
+    return _Http(app, bound, server.max_message, settled(endpoint, options))
 
 
 async def bind(endpoint: str, options: ServeOptions) -> Bound:
@@ -93,13 +99,35 @@ async def bind(endpoint: str, options: ServeOptions) -> Bound:
     except ImportError:
         raise ConfigError("serving over HTTP needs uvicorn and httptools: pip install 'modelwire[http]'") from None
     scheme, host, port, path = _parts(endpoint)
-    if (scheme == "https") is not bool(options.get("cert")):
-        raise ConfigError(f"{endpoint!r}: https:// needs cert= and key=, files in PEM form; http:// takes neither")
-    refuse_others(options, ServeOptions.__annotations__.keys() - {"heartbeat"}, "HTTP")
+    settled(endpoint, options)
     sockets = await listen_tcp(TcpAddress(host, port), BACKLOG)
     bound = sockets[0].getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
     return Bound(sockets, f"{scheme}://{shown}:{bound}{path}")
+
+
+def settled(endpoint: str, options: ServeOptions) -> ServeOptions:
+    """Return the options with what is left out, once they have proved to make sense for an endpoint.
+
+    Raises:
+        ConfigError: They make no sense.
+    """
+    scheme = _parts(endpoint)[0]
+    secure = scheme in ("https", "wss")
+    if secure is not bool(options.get("cert")):
+        raise ConfigError(
+            f"{endpoint!r}: https:// and wss:// need cert= and key=, files in PEM form; http:// and ws:// take neither"
+        )
+    known = ServeOptions.__annotations__.keys()
+    if secure:
+        _check_certificate(options.get("cert"), options.get("key"))
+    if scheme in ("ws", "wss"):
+        if _websockets() is None:
+            raise ConfigError("serving WebSockets needs websockets: pip install 'modelwire[http,ws]'")
+        refuse_others(options, known, "WebSockets")
+    else:
+        refuse_others(options, known - {"heartbeat"}, "HTTP")
+    return {**options, "heartbeat": given_seconds(options.get("heartbeat", HEARTBEAT))}
 
 
 def make_app(server: Server, endpoint: str, options: ServeOptions) -> App:
@@ -138,18 +166,26 @@ def _parts(endpoint: str) -> tuple[str, str, int, str]:
     return found.scheme, found.hostname, _PORTS[found.scheme] if port is None else port, path
 
 
+def _check_certificate(cert: str | None, key: str | None) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert or "", key)
+    except OSError as error:
+        raise ConfigError(f"cert={cert!r} and key={key!r} cannot be used: {error.strerror or error}") from None
+
+
 class _Http:
     """An application on sockets of its own, as an `Endpoint`."""
 
-    def __init__(self, app: App, bound: Bound, options: ServeOptions) -> None:
+    def __init__(self, app: App, bound: Bound, max_message: int, options: ServeOptions) -> None:
         self._app = app
+        self._max_message = max_message
         self._bound = bound
         self._options = options
         self.url = bound.url
 
     async def serve(self, started: asyncio.Future[None]) -> None:
         running = await self._app.start()
-        uvicorn = _uvicorn(self._app, self._options)
+        uvicorn = _uvicorn(self._app, self._max_message, self._options)
         try:
             serving = asyncio.ensure_future(uvicorn.serve(self._bound.sockets))
             try:
@@ -169,6 +205,9 @@ class _Http:
         uvicorn.should_exit = True
         ending = asyncio.ensure_future(self._app.aclose(GRACE))
         await asyncio.wait([ending])
+        for connection in list(uvicorn.server_state.connections):
+            if hasattr(connection, "hang_up"):
+                connection.hang_up()
         await asyncio.wait([serving], timeout=LINGER)
         if not serving.done():
             # Somebody does not read what is sent to them, and uvicorn would wait for ever.
@@ -183,7 +222,16 @@ class _Http:
         self._bound.close()
 
 
-def _uvicorn(app: App, options: ServeOptions) -> Any:
+def _websockets() -> Any:
+    """Return what serves WebSockets; None where websockets is not installed."""
+    try:
+        from modelwire.server.http.guarded_websocket import GuardedWebSocket
+    except ImportError:
+        return None
+    return GuardedWebSocket
+
+
+def _uvicorn(app: App, max_message: int, options: ServeOptions) -> Any:
     import uvicorn
 
     from modelwire.server.http.direct import Direct
@@ -211,7 +259,13 @@ def _uvicorn(app: App, options: ServeOptions) -> Any:
     config = uvicorn.Config(
         app,
         http=Direct,
-        ws="none",
+        ws=_websockets() or "none",
+        ws_max_size=max_message,
+        ws_ping_interval=options.get("heartbeat"),
+        ws_ping_timeout=options.get("heartbeat"),
+        # Most messages are too small to gain by it; it costs CPU and memory per connection, and what is compressed
+        # together with a secret tells of it by its length.
+        ws_per_message_deflate=False,
         loop="none",
         lifespan="off",
         log_config=None,
