@@ -154,7 +154,7 @@ class Guarded(HttpToolsProtocol):
         self._data = data
         self._seen += len(data)
         super().data_received(data)
-        self._data = b""
+        self._data, self._before = b"", None
         # Nearly always the headers came as a whole, and nothing has to be done.
         if self._partial and not self.transport.is_closing():
             if self._seen > MAX_HEADER_BYTES:
