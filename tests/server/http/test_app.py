@@ -217,6 +217,14 @@ async def test_without_state_every_post_stands_alone(revision: str) -> None:
         assert client.ledger.faults == []
 
 
+async def test_without_state_2025_03_26_is_assumed_where_no_header_names_a_revision() -> None:
+    async with serving(make().server, stateless=True) as http:
+        batch = [{"jsonrpc": "2.0", "id": id, "method": "ping"} for id in (1, 2)]
+        found = await http.post(dumps(batch)).json()
+        assert sorted(answer["id"] for answer in found) == [1, 2]
+        assert await http.post(dumps(batch), {"MCP-Protocol-Version": "2025-06-18"}).done() == 400
+
+
 async def test_without_state_nobody_can_be_asked_and_a_disconnect_cancels_nothing() -> None:
     bench = make()
     async with serving(bench.server, stateless=True) as http:

@@ -193,6 +193,25 @@ async def test_a_client_that_goes_with_requests_still_waiting_leaves_nothing(cap
         assert bench.events == ["first cancelled"]  # and the second never began
 
 
+async def test_connections_beyond_their_number_are_refused_and_a_place_becomes_free() -> None:
+    own, body = call("add", ADD)
+    async with make().server.serving(HERE, max_connections=2) as serving, connected(serving.url) as one:
+        async with connected(serving.url) as two:
+            for http in (one, two):
+                http.writer.write(request(own, body))
+                assert await text(http) == "3"
+            async with connected(serving.url) as three:
+                three.writer.write(request(own, body))
+                assert (await three.whole())[0] == 503
+                assert await closed(three) == b""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                async with connected(serving.url) as again:
+                    again.writer.write(request(own, body))
+                    if (await again.whole())[0] == 200:
+                        break
+
+
 # ------------------------------------------------------------------ slow ones
 
 

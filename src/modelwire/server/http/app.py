@@ -20,7 +20,7 @@ from modelwire.rules.lines import BOM
 from modelwire.server.http import handshake, per_request
 from modelwire.server.http.at_once import AtOnce
 from modelwire.server.http.at_work import AtWork
-from modelwire.server.http.body import whole_body
+from modelwire.server.http.body import Arriving, whole_body
 from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.heads import SSE_PATHS, Head, Heads, Scope, below
 from modelwire.server.http.old_sse import OldSse
@@ -63,6 +63,7 @@ class App:
         methods = "POST, OPTIONS" if stateless else "POST, GET, DELETE, OPTIONS"
         self._heads = Heads(path.rstrip("/"), allowed_hosts, allowed_origins, methods, sse=sse)
         self._at_once = AtOnce(server)
+        self._arriving = Arriving()
         self._principal = principal
         self._stateless = stateless
         self._health = None if health is None else health.rstrip("/")
@@ -152,9 +153,9 @@ class App:
             return respond(send, 204, headers=[(b"allow", self._heads.methods.encode()), *more])
         body = b""
         if scope["method"] == "POST":
-            whole = await whole_body(receive, self._server.max_message)
+            whole = await whole_body(receive, self._server.max_message, self._arriving)
             if isinstance(whole, Refusal):
-                return respond(send, whole.status, whole.body(), [(b"connection", b"close")])
+                return refuse(send, whole)
             body = whole
         return await self._answer(scope, receive, send, head, body)
 
