@@ -237,7 +237,7 @@ class Server(Registration):
         Args:
             path: Where the endpoint is, below the prefix that it is mounted under.
             allowed_hosts: What the ``Host`` header may name, with or without a port. By default the names of loopback
-                where requests come in there, and any elsewhere: name yours in production.
+                where requests come in there, and any elsewhere: name yours in production; ``*`` for any.
             allowed_origins: The origins of web pages that may ask, such as ``https://example.com``; ``*`` for any. By
                 default pages of the machine itself, on loopback.
             principal: For people who authenticate elsewhere: called with ASGI's scope, it says who asks. Sessions and
@@ -253,7 +253,8 @@ class Server(Registration):
                 themselves.
 
         Raises:
-            ConfigError: ``path``, ``health`` or one of ``routes`` is no path.
+            ConfigError: ``path``, ``health`` or one of ``routes`` is no path, or ``allowed_hosts`` or
+                ``allowed_origins`` is no list of names.
         """
         from modelwire.server.http.app import App
 
