@@ -167,8 +167,11 @@ async def test_a_client_of_http_1_0_is_answered_in_both_forms() -> None:
                 http.writer.write(request(own, body, first="POST /mcp HTTP/1.0"))
                 found = await closed(http)
                 assert found.startswith(b"HTTP/1.1 200 ")
-                assert b'"text":"' + last + b'"' in found
-                assert b"connection: close" in found
+                head, _, body = found.partition(b"\r\n\r\n")
+                assert b"connection: close" in head
+                assert b"transfer-encoding" not in head
+                answer = json.loads(body if tool == "add" else body.strip().rpartition(b"data: ")[2])
+                assert answer["result"]["content"][0]["text"].encode() == last
 
 
 # ------------------------------------------------------------------ several at once

@@ -110,6 +110,19 @@ class Flow:
             self._room = None
 
 
+class _Endless(int):
+    """The length of a response that has none, for uvicorn, which counts down from it and wants nothing left."""
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    def __sub__(self, other: int) -> _Endless:
+        return self
+
+
 class Guarded(HttpToolsProtocol):
     """A connection."""
 
@@ -189,6 +202,11 @@ class Guarded(HttpToolsProtocol):
         parser: Any = self.parser
         if not (parser.should_upgrade() and self._should_upgrade()):
             self.cycle.message_event = _Signal()  # type: ignore[assignment]
+            if self.scope["http_version"] == "1.0":
+                # "A server MUST NOT send a response containing Transfer-Encoding unless the corresponding request
+                # indicates HTTP/1.1" (RFC 9112, 6.1); there a response without a length ends with its connection.
+                self.cycle.chunked_encoding = False
+                self.cycle.expected_content_length = _Endless()
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         if not self.parser.should_upgrade() or cycle is not self.cycle:
