@@ -253,8 +253,7 @@ class Server(Registration):
                 themselves.
 
         Raises:
-            ConfigError: ``path``, ``health`` or one of ``routes`` is no path, or ``allowed_hosts`` or
-                ``allowed_origins`` is no list of names.
+            ConfigError: One of them cannot be what it is to be.
         """
         from modelwire.server.http.app import App
 

@@ -63,6 +63,22 @@ def test_a_path_begins_with_a_slash() -> None:
             Server("s").asgi(**wrong)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"allowed_hosts": "api.example"},
+        {"allowed_origins": "https://app.example"},
+        {"allowed_origins": ["app.example"]},
+        {"max_sessions": 0},
+        {"principal": "ada"},
+    ],
+    ids=str,
+)
+def test_a_setting_that_cannot_be_right_is_refused_by_its_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"^{next(iter(wrong))}="):
+        Server("s").asgi(**wrong)
+
+
 async def test_health_is_told_to_anybody_until_the_end() -> None:
     async with serving(make().server, health="/health") as http:
         exchange = http.ask("GET", {"Host": "10.0.0.1"}, path="/health")

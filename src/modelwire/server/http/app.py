@@ -17,6 +17,7 @@ from modelwire.protocol.jsonrpc import InvalidFrame
 from modelwire.rules import cors
 from modelwire.rules.http import Refusal
 from modelwire.rules.lines import BOM
+from modelwire.rules.settings import function, whole
 from modelwire.server.http import handshake, per_request
 from modelwire.server.http.at_once import AtOnce
 from modelwire.server.http.at_work import AtWork
@@ -64,11 +65,11 @@ class App:
         self._heads = Heads(path.rstrip("/"), allowed_hosts, allowed_origins, methods, sse=sse)
         self._at_once = AtOnce(server)
         self._arriving = Arriving()
-        self._principal = principal
+        self._principal = function(principal, "principal", "ASGI's scope")
         self._stateless = stateless
         self._health = None if health is None else health.rstrip("/")
         self._routes = {name.rstrip("/"): route for name, route in (routes or {}).items()}
-        self._sessions = Sessions(max_sessions, session_idle)
+        self._sessions = Sessions(whole(max_sessions, "max_sessions"), session_idle)
         self._old = OldSse(server, max_sessions) if sse else None
         self._at_work = AtWork()
         self._silences = Silences()

@@ -24,10 +24,10 @@ from modelwire.rules.http import (
     is_json,
     is_loopback,
     named_hosts,
+    named_origins,
     revision_named,
     routed,
 )
-from modelwire.rules.settings import several
 
 EVENTS_PATH: Final = "/sse"
 MESSAGES_PATH: Final = "/messages"
@@ -78,7 +78,7 @@ class Heads:
     ) -> None:
         self._path = path
         self._hosts = None if hosts is None else named_hosts(hosts)
-        self._origins = several(origins, "allowed_origins", str, 'a list of origins, such as ["https://app.example"]')
+        self._origins = named_origins(origins)
         self.methods = methods
         self._sse = sse
         self._allowed: dict[str | None, Allowed] = {}
