@@ -26,15 +26,29 @@ SENT = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}
 STATUSES = {200, 202, 204, 400, 403, 404, 405, 406, 413, 415}
 VALUES = st.one_of(
     st.sampled_from(
-        ["", "*/*", BOTH, "application/json", "*;q=0", MODERN, "2025-11-25", "localhost", "null", "=?base64?!?=", "1-1"]
+        [
+            "",
+            "*/*",
+            BOTH,
+            "application/json",
+            "*;q=0",
+            MODERN,
+            "2025-11-25",
+            "localhost",
+            "null",
+            "=?base64?!?=",
+            "1-1",
+            "\xb2",
+            "9" * 30,
+        ]
     ),
     st.text(st.characters(max_codepoint=255, exclude_characters="\r\n\0"), max_size=30),
 )
 NAMES = st.sampled_from(
     [
-        "Host", "Origin", "Accept", "Content-Type", "Content-Encoding", "MCP-Protocol-Version", "Mcp-Method",
-        "Mcp-Name", "Mcp-Param-Region", "Mcp-Session-Id", "Last-Event-ID", "Access-Control-Request-Method",
-        "Access-Control-Request-Headers", "X-Any",
+        "Host", "Origin", "Accept", "Content-Type", "Content-Encoding", "Content-Length", "MCP-Protocol-Version",
+        "Mcp-Method", "Mcp-Name", "Mcp-Param-Region", "Mcp-Session-Id", "Last-Event-ID",
+        "Access-Control-Request-Method", "Access-Control-Request-Headers", "X-Any",
     ]
 )  # fmt: skip
 METHODS = st.sampled_from(["POST", "POST", "GET", "DELETE", "OPTIONS", "HEAD", "PUT"])

@@ -97,6 +97,11 @@ async def test_what_is_refused_by_its_headers_is_not_asked_for() -> None:
         refused = {**own, "Expect": "100-continue", "Content-Type": "text/plain", "Content-Length": str(len(body))}
         http.writer.write(request(refused, b""))
         assert (await http.whole())[0] == 415
+    async with make(max_message=1000).server.serving(HERE) as serving, connected(serving.url) as http:
+        http.writer.write(request({**own, "Expect": "100-continue", "Content-Length": "1001"}, b""))
+        assert (await http.whole())[0] == 413
+        http.writer.write(b"x" * 1001 + request(own, body))
+        assert await text(http) == "3"
 
 
 async def test_trailers_are_no_headers() -> None:

@@ -62,7 +62,7 @@ class App:
                 raise ConfigError(f"a path begins with a slash, as in '/mcp'; {name!r} does not")
         self._server = server
         methods = "POST, OPTIONS" if stateless else "POST, GET, DELETE, OPTIONS"
-        self._heads = Heads(path.rstrip("/"), allowed_hosts, allowed_origins, methods, sse=sse)
+        self._heads = Heads(path.rstrip("/"), allowed_hosts, allowed_origins, methods, server.max_message, sse=sse)
         self._at_once = AtOnce(server)
         self._arriving = Arriving()
         self._principal = function(principal, "principal", "ASGI's scope")

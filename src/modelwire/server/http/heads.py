@@ -70,16 +70,18 @@ class Heads:
         hosts: Names that ``Host`` may have; None for those of the address that the server is bound to.
         origins: Origins that may ask.
         methods: The HTTP methods that the endpoint serves.
+        most: The most bytes that a body may have.
         sse: Whether the paths of HTTP+SSE are served as well.
     """
 
     def __init__(
-        self, path: str, hosts: Collection[str] | None, origins: Collection[str], methods: str, *, sse: bool
+        self, path: str, hosts: Collection[str] | None, origins: Collection[str], methods: str, most: int, *, sse: bool
     ) -> None:
         self._path = path
         self._hosts = None if hosts is None else named_hosts(hosts)
         self._origins = named_origins(origins)
         self.methods = methods
+        self._most = most
         self._sse = sse
         self._allowed: dict[str | None, Allowed] = {}
         self._known: dict[Any, dict[Any, Head]] = {}
@@ -119,10 +121,17 @@ class Heads:
     def _refusal(self, scope: Scope, headers: Headers, allowed: Allowed) -> Refusal | None:
         path = below(scope)
         if self._sse and path in SSE_PATHS:
-            return allowed.refusal(headers) or _unfit_for_sse(path, scope["method"], headers)
+            unfit = _unfit_for_sse(path, scope["method"], headers)
+            return allowed.refusal(headers) or unfit or self._too_large(headers)
         if self._path not in (path, scope["path"].rstrip("/")):
             return Refusal(404, f"there is nothing here; the MCP endpoint is {self._path or '/'}", -32601)
-        return allowed.refusal(headers) or self._unfit(scope["method"], headers)
+        return allowed.refusal(headers) or self._unfit(scope["method"], headers) or self._too_large(headers)
+
+    def _too_large(self, headers: Headers) -> Refusal | None:
+        given = headers.one("content-length") or ""
+        if given.isascii() and given.isdigit() and int(given[:20]) > self._most:
+            return Refusal(413, f"the body is larger than max_message={self._most} bytes")
+        return None
 
     def _unfit(self, method: str, headers: Headers) -> Refusal | None:
         if method == "OPTIONS":
@@ -150,6 +159,8 @@ class Heads:
             if hosts is None and address is not None and is_loopback(address):
                 # Behind a proxy or in a test nobody knows where requests come in; on loopback only its names do.
                 hosts = {*LOOPBACK, address}
+            if len(self._allowed) >= KEPT:  # some servers take it from the request
+                self._allowed.clear()
             found = self._allowed[address] = Allowed(hosts, self._origins)
         return found
 
