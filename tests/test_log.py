@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from modelwire import Client, Server
-from modelwire.log import log
+from modelwire.log import log, on_one_line
 
 
 class Hostile(logging.Filter):
@@ -47,3 +47,8 @@ async def test_a_filter_that_raises_costs_no_answer() -> None:
 def test_records_come_under_the_librarys_name(caplog: pytest.LogCaptureFixture) -> None:
     log.warning("seen %d", 1)
     assert [(record.name, record.getMessage()) for record in caplog.records] == [("modelwire", "seen 1")]
+
+
+def test_what_a_peer_has_said_stands_on_one_line() -> None:
+    assert on_one_line("a\nb\r\x1b[2J\x85\u2028ü日") == "a\\nb\\r\\x1b[2J\\x85\\u2028ü日"
+    assert on_one_line(5) == 5

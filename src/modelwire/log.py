@@ -7,6 +7,7 @@ logged is logged on the way to an answer, and the answer must not be lost becaus
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -25,3 +26,9 @@ class _Guarded(logging.LoggerAdapter[logging.Logger]):
 
 
 log = _Guarded(logging.getLogger("modelwire"))
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def on_one_line(value: Any) -> Any:
+    """Return what a peer has said as a log may have it: no text of somebody else's writes lines of its own."""
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], value) if isinstance(value, str) else value

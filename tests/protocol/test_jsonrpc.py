@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw
 from modelwire.protocol import jsonrpc
 from modelwire.protocol.jsonrpc import (
     MAX_DEPTH,
+    MAX_ITEMS,
     Batch,
     ErrorResponse,
     InvalidFrame,
@@ -382,3 +383,31 @@ def test_names_and_messages_are_escaped(text: str) -> None:
     if readable == text:
         assert decode(jsonrpc.encode_request(b"1", text, None)) == Request(b"1", 1, text)
         assert decode(jsonrpc.encode_notification(text)) == Notification(text)
+
+
+# --------------------------------------------------------------------------------------------------- much of it
+
+
+@pytest.mark.parametrize("item", [b"1", b"{}", b'{"a":[1,2],"b":"],[,"}', b"[]"])
+def test_a_batch_of_too_many_is_refused_before_its_items_are_looked_at(item: bytes) -> None:
+    least, most = (b"[" + b",".join([item] * count) + b"]" for count in (MAX_ITEMS + 1, 100_000))
+    for text in (least, most, b" " * 100 + least):
+        found = refused(text)
+        assert (found.code, found.id) == (INVALID, None)
+        assert str(MAX_ITEMS) in found.reason
+    exact = decode(b" " * 100 + b"[" + b",".join([item] * MAX_ITEMS) + b"]")
+    assert isinstance(exact, Batch)
+    assert len(exact.items) == MAX_ITEMS
+
+
+def test_what_is_inside_the_items_of_a_batch_is_not_counted() -> None:
+    inner = b"[" + b",".join([b'{"a":1,"b":[1,2,3]}'] * 2000) + b"]"
+    found = decode(b'[{"jsonrpc":"2.0","method":"m","params":{"x":' + inner + b"}}]")
+    assert isinstance(found, Batch)
+    assert len(found.items) == 1
+
+
+def test_what_is_no_json_and_large_is_refused_without_being_read_again() -> None:
+    found = refused(b"[" + b"{}," * 1_000_000)
+    assert found.code in (PARSE, INVALID)
+    assert refused(b'{"a":[' + b"1," * 1_000_000).code == PARSE

@@ -24,6 +24,7 @@ from modelwire.rules.http import (
     mirrored,
     mismatch,
     named_hosts,
+    named_origins,
     revision_named,
     status_of,
 )
@@ -469,6 +470,19 @@ def test_an_allowed_host_with_a_port_is_that_port_only() -> None:
 def test_hosts_that_are_no_list_of_names_are_refused_when_they_are_given(allowed: Any) -> None:
     with pytest.raises(ConfigError, match="allowed_hosts="):
         named_hosts(allowed)
+
+
+@pytest.mark.parametrize(
+    "allowed", ["https://a.example", ["a.example"], ["https://*.a.example"], ["https://a.example/x"], [""], [5], 5]
+)
+def test_origins_that_are_none_are_refused_when_they_are_given(allowed: Any) -> None:
+    with pytest.raises(ConfigError, match="allowed_origins="):
+        named_origins(allowed)
+
+
+def test_origins_as_browsers_name_them_may_be_given() -> None:
+    given = ["*", "null", "https://A.example/", "http://[::1]:5173", "vscode-webview://abc", "chrome-extension://x"]
+    assert list(named_origins(given)) == given
 
 
 def test_hosts_in_every_spelling() -> None:

@@ -22,6 +22,9 @@ from modelwire.errors import INVALID_REQUEST, PARSE_ERROR, ModelwireError
 MAX_DEPTH: Final = 256
 """How deep arrays and objects may nest in one frame. Deeper frames are refused before any parser sees them."""
 
+MAX_ITEMS: Final = 4096
+"""How many messages a batch may have. One with more is refused before its items are made anything of."""
+
 IdKey: TypeAlias = int | str
 """What an id is looked up by: ``1`` and ``"1"`` differ, two spellings of one string do not."""
 
@@ -136,11 +139,13 @@ _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
 _decode_error = msgspec.json.Decoder(_ErrorObject).decode
 _decode_text = msgspec.json.Decoder(str).decode
+_decode_raw = msgspec.json.Decoder(Raw).decode
 _decode_any = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 _OPENING_BRACE = ord("{")
 _BACKSLASH = ord("\\")
+_BLANKS = b" \t\r\n"
 _VERSION = b'"2.0"'
 _INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]*)\Z")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
@@ -153,6 +158,8 @@ _REPLACEMENT = b"\\ufffd"
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEPS = bytes.maketrans(b"[{]}", bytes([1, 1, 255, 255]))
 """An opening bracket goes one deeper, a closing one back: 255 is -1 as a signed byte."""
+_NOT_PUNCTUATION = bytes(sorted(set(_NOT_BRACKETS) - set(b",")))
+_STEPS_AND_COMMAS = bytes.maketrans(b"[{]},", bytes([1, 1, 255, 255, 0]))
 _STEPS_AT_ONCE: Final = 1 << 16
 
 
@@ -290,11 +297,13 @@ def id_key(raw: bytes) -> IdKey | None:
 
 def _odd(frame: bytes, error: Exception) -> Batch:
     """Return the batch in the frame, or say what the frame is instead."""
-    first = frame[:64].lstrip()[:1]
+    first = frame.lstrip(_BLANKS)[:1]
     if isinstance(error, msgspec.ValidationError):
+        if first == b"[" and _too_many(frame):
+            raise InvalidFrame(INVALID_REQUEST, f"a batch of more than {MAX_ITEMS} messages") from None
         # msgspec looks no further than the first byte here, so whether the rest is JSON is still to be seen.
         try:
-            items = _decode_items(frame) if first == b"[" else _decode_any(frame)
+            items = _decode_items(frame) if first == b"[" else _decode_raw(frame)
         except (msgspec.MsgspecError, RecursionError) as broken:
             error = broken
         else:
@@ -302,6 +311,22 @@ def _odd(frame: bytes, error: Exception) -> Batch:
                 return Batch([_item(bytes(item)) for item in items])
             raise InvalidFrame(INVALID_REQUEST, "a message must be a JSON object") from None
     raise InvalidFrame(PARSE_ERROR, f"not JSON: {_syntax(frame, error)}", **_recover(frame)) from None
+
+
+def _too_many(frame: bytes) -> bool:
+    """Whether an array has more than `MAX_ITEMS` items, by the commas that are inside one bracket only."""
+    if frame.count(b",") < MAX_ITEMS:
+        return False
+    steps = _STRING.sub(b"", frame).translate(_STEPS_AND_COMMAS, _NOT_PUNCTUATION)
+    depth = commas = 0
+    for start in range(0, len(steps), _STEPS_AT_ONCE):
+        part = memoryview(steps)[start : start + _STEPS_AT_ONCE].cast("b")
+        depths = list(accumulate(part, initial=depth))
+        commas += list(zip(depths[1:], part, strict=True)).count((1, 0))
+        if commas >= MAX_ITEMS:
+            return True
+        depth = depths[-1]
+    return False
 
 
 def _item(raw: bytes) -> Message | InvalidFrame:
@@ -315,7 +340,9 @@ def _item(raw: bytes) -> Message | InvalidFrame:
 
 
 def _syntax(frame: bytes, error: Exception) -> str:
-    """Say where the JSON breaks off, in words of our own."""
+    """Say where the JSON breaks off, in words of our own, unless it takes too long to see."""
+    if len(frame) > _RECOVER_LIMIT:
+        return str(error)
     try:
         json.loads(frame, parse_constant=_constant)
     except json.JSONDecodeError as where:

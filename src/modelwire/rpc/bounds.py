@@ -18,6 +18,10 @@ LARGE = 1 << 16
 """Bytes above which a request is counted by its size; smaller ones are bounded by their number."""
 MAX_OPEN = 1 << 28
 """Bytes of large requests that may be open on one connection."""
+HEARD = 64
+"""How many names of notifications are kept."""
+NAME = 100
+"""Characters of such a name that are kept."""
 MAX_CALLBACKS = 4096
 """How many async callbacks of one connection may run at once."""
 MAX_HEARD = 1 << 26

@@ -10,13 +10,12 @@ import asyncio
 import contextlib
 import inspect
 import logging
-import re
 import threading
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw
 
 from modelwire.errors import (
     INVALID_REQUEST,
@@ -28,12 +27,14 @@ from modelwire.errors import (
     peer_error,
 )
 from modelwire.log import log as _log
+from modelwire.log import on_one_line
 from modelwire.protocol import jsonrpc, wire
 from modelwire.protocol.jsonrpc import Batch, ErrorResponse, IdKey, InvalidFrame, Notification, Request, Response
 from modelwire.rpc.batch import BatchCall
-from modelwire.rpc.bounds import LARGE, MAX_OPEN, Callbacks, OpenBytes
+from modelwire.rpc.bounds import HEARD, LARGE, MAX_OPEN, NAME, Callbacks, OpenBytes
 from modelwire.rpc.call import Call
 from modelwire.rpc.callbacks import guarded
+from modelwire.rpc.notices import cancelled, decode_cancelled, decode_progress
 from modelwire.rpc.observer import Observer, tell_frame
 from modelwire.rules.pending import OnProgress, Outgoing, Pending
 from modelwire.rules.session import Session
@@ -43,29 +44,6 @@ if TYPE_CHECKING:
 
 MAX_REQUESTS = 4096
 """How many requests of one connection may be open at once; above it a request is refused, and the rest go on."""
-
-
-HEARD = 64
-"""How many names of notifications are kept."""
-NAME = 100
-"""Characters of such a name that are kept."""
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-
-
-class _Cancelled(Struct):
-    requestId: Raw
-    reason: str | None = None
-
-
-class _Progress(Struct):
-    progressToken: int | str
-    progress: float
-    total: float | None = None
-    message: str | None = None
-
-
-_decode_cancelled = msgspec.json.Decoder(_Cancelled).decode
-_decode_progress = msgspec.json.Decoder(_Progress).decode
 
 
 class Connection:
@@ -277,8 +255,7 @@ class Connection:
         waits = self.pending.take(entry.key) is not None or isinstance(error, RequestTimeout)
         if waits and cancellable and self.ended is None:
             reason = f"no answer within {error.seconds:g} s" if isinstance(error, RequestTimeout) else str(error)
-            params = b'{"requestId":%d,"reason":%s}' % (entry.key, msgspec.json.encode(_words(reason)))
-            entry.post(jsonrpc.encode_notification("notifications/cancelled", params))
+            entry.post(jsonrpc.encode_notification("notifications/cancelled", cancelled(entry.key, reason)))
 
     def _heard(self, entry: Outgoing) -> list[str]:
         noticed = self.noticed(*entry.heard)
@@ -388,7 +365,7 @@ class Connection:
 
     def _cancelled(self, message: Notification) -> None:
         try:
-            params = _decode_cancelled(message.params if message.params is not UNSET else b"{}")
+            params = decode_cancelled(message.params if message.params is not UNSET else b"{}")
             key = jsonrpc.id_key(bytes(params.requestId))
         except msgspec.MsgspecError:
             return  # "Invalid cancellation notifications SHOULD be ignored"
@@ -400,7 +377,7 @@ class Connection:
 
     def _progress(self, message: Notification) -> None:
         try:
-            params = _decode_progress(message.params if message.params is not UNSET else b"{}")
+            params = decode_progress(message.params if message.params is not UNSET else b"{}")
         except msgspec.MsgspecError:
             self.complain("a malformed notifications/progress was dropped")
             return
@@ -468,8 +445,7 @@ class Connection:
         first = text not in self._complained
         self._complained.add(text)
         more = "; more of this kind is logged for debugging only" if first else ""
-        shown = [_CONTROLS.sub(_escaped, detail) if isinstance(detail, str) else detail for detail in details]
-        _log.log(logging.WARNING if first else logging.DEBUG, text + more, *shown)
+        _log.log(logging.WARNING if first else logging.DEBUG, text + more, *map(on_one_line, details))
 
     def oversized(self, error: FrameTooLarge) -> bytes | None:
         """Take note of a frame that was too long to be read; return the frame that answers it, if any."""
@@ -608,14 +584,6 @@ def lost(why: Exception, what: str) -> LocalError:
     if isinstance(why, ConnectionLost):
         return why.again(what)
     return ConnectionLost(f"{what}: {why}")
-
-
-def _words(reason: str) -> str:
-    return reason[:200].encode("utf-8", "replace").decode() or "the caller gave up"
-
-
-def _escaped(character: re.Match[str]) -> str:
-    return repr(character[0])[1:-1]
 
 
 def _never_crowded(mebibytes: int = 1) -> bool:

@@ -54,6 +54,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,4})?\Z
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _AUTHORITY = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@,\s\[\]]+))(?::([0-9]{1,5}))?\Z")
 _ORIGIN = re.compile(r"[!-~]+\Z")
+_NAMED_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@*\s]+/?\Z")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
@@ -133,6 +134,19 @@ def named_hosts(given: Any) -> Collection[str]:
         if name != "*" and _host(name) is None and _host(f"[{name}]") is None:
             raise ConfigError(f"allowed_hosts= has names such as 'api.example' or 'localhost:8000'; {name!r} is none")
     return names
+
+
+def named_origins(given: Any) -> Collection[str]:
+    """Return the setting ``allowed_origins=``, checked.
+
+    Raises:
+        ConfigError: It is no list of origins, or one of them is none that a browser would ever name.
+    """
+    origins = several(given, "allowed_origins", str, 'a list of origins, such as ["https://app.example"]')
+    for origin in origins:
+        if origin not in ("*", "null") and not _NAMED_ORIGIN.match(origin):
+            raise ConfigError(f"allowed_origins= has origins such as 'https://app.example'; {origin!r} is none")
+    return origins
 
 
 def is_loopback(address: str) -> bool:

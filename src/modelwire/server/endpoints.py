@@ -25,8 +25,8 @@ class ServeOptions(TypedDict, total=False):
     """What can be said about an endpoint.
 
     Attributes:
-        max_connections: How many connections may be open at once, on ``tcp://`` and ``unix://`` 256 by default, on HTTP
-            10,000. Further ones are closed, and the log says why.
+        max_connections: How many connections may be open at once. By default 256 on ``tcp://`` and ``unix://``, where
+            further ones are closed, and 10,000 on HTTP, where they get status 503; the log says why.
         heartbeat: Seconds of silence after which a client is asked for a sign of life; one that stays silent for as
             many again is given up. On ``tcp://`` and ``unix://`` by default only TCP itself asks, after a minute; on
             ``ws://`` and ``wss://`` it is 20.

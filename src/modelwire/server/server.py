@@ -243,7 +243,7 @@ class Server(Registration):
                 the prefix: asked for a prefix without a slash at its end, frameworks redirect, which not all clients
                 follow.
             allowed_hosts: What the ``Host`` header may name, with or without a port. By default the names of loopback
-                where requests come in there, and any elsewhere: name yours in production.
+                where requests come in there, and any elsewhere: name yours in production; ``*`` for any.
             allowed_origins: The origins of web pages that may ask, such as ``https://example.com``; ``*`` for any. By
                 default pages of the machine itself, on loopback.
             principal: For people who authenticate elsewhere: called with ASGI's scope, it says who asks. Sessions and
@@ -259,7 +259,7 @@ class Server(Registration):
                 themselves.
 
         Raises:
-            ConfigError: ``path``, ``health`` or one of ``routes`` is no path.
+            ConfigError: One of them cannot be what it is to be.
         """
         from modelwire.server.http.app import App
 

@@ -63,6 +63,22 @@ def test_a_path_begins_with_a_slash() -> None:
             Server("s").asgi(**wrong)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"allowed_hosts": "api.example"},
+        {"allowed_origins": "https://app.example"},
+        {"allowed_origins": ["app.example"]},
+        {"max_sessions": 0},
+        {"principal": "ada"},
+    ],
+    ids=str,
+)
+def test_a_setting_that_cannot_be_right_is_refused_by_its_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"^{next(iter(wrong))}="):
+        Server("s").asgi(**wrong)
+
+
 async def test_health_is_told_to_anybody_until_the_end() -> None:
     async with serving(make().server, health="/health") as http:
         exchange = http.ask("GET", {"Host": "10.0.0.1"}, path="/health")
@@ -215,6 +231,14 @@ async def test_without_state_every_post_stands_alone(revision: str) -> None:
             assert await refused.done() == 405
             assert "GET" not in refused.headers["allow"]
         assert client.ledger.faults == []
+
+
+async def test_without_state_2025_03_26_is_assumed_where_no_header_names_a_revision() -> None:
+    async with serving(make().server, stateless=True) as http:
+        batch = [{"jsonrpc": "2.0", "id": id, "method": "ping"} for id in (1, 2)]
+        found = await http.post(dumps(batch)).json()
+        assert sorted(answer["id"] for answer in found) == [1, 2]
+        assert await http.post(dumps(batch), {"MCP-Protocol-Version": "2025-06-18"}).done() == 400
 
 
 async def test_without_state_nobody_can_be_asked_and_a_disconnect_cancels_nothing() -> None:

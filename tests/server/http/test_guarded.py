@@ -97,6 +97,11 @@ async def test_what_is_refused_by_its_headers_is_not_asked_for() -> None:
         refused = {**own, "Expect": "100-continue", "Content-Type": "text/plain", "Content-Length": str(len(body))}
         http.writer.write(request(refused, b""))
         assert (await http.whole())[0] == 415
+    async with make(max_message=1000).server.serving(HERE) as serving, connected(serving.url) as http:
+        http.writer.write(request({**own, "Expect": "100-continue", "Content-Length": "1001"}, b""))
+        assert (await http.whole())[0] == 413
+        http.writer.write(b"x" * 1001 + request(own, body))
+        assert await text(http) == "3"
 
 
 async def test_trailers_are_no_headers() -> None:
@@ -167,8 +172,11 @@ async def test_a_client_of_http_1_0_is_answered_in_both_forms() -> None:
                 http.writer.write(request(own, body, first="POST /mcp HTTP/1.0"))
                 found = await closed(http)
                 assert found.startswith(b"HTTP/1.1 200 ")
-                assert b'"text":"' + last + b'"' in found
-                assert b"connection: close" in found
+                head, _, body = found.partition(b"\r\n\r\n")
+                assert b"connection: close" in head
+                assert b"transfer-encoding" not in head
+                answer = json.loads(body if tool == "add" else body.strip().rpartition(b"data: ")[2])
+                assert answer["result"]["content"][0]["text"].encode() == last
 
 
 # ------------------------------------------------------------------ several at once
@@ -191,6 +199,25 @@ async def test_a_client_that_goes_with_requests_still_waiting_leaves_nothing(cap
         async with asyncio.timeout(PATIENCE):
             await bench.cancelled.wait()
         assert bench.events == ["first cancelled"]  # and the second never began
+
+
+async def test_connections_beyond_their_number_are_refused_and_a_place_becomes_free() -> None:
+    own, body = call("add", ADD)
+    async with make().server.serving(HERE, max_connections=2) as serving, connected(serving.url) as one:
+        async with connected(serving.url) as two:
+            for http in (one, two):
+                http.writer.write(request(own, body))
+                assert await text(http) == "3"
+            async with connected(serving.url) as three:
+                three.writer.write(request(own, body))
+                assert (await three.whole())[0] == 503
+                assert await closed(three) == b""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                async with connected(serving.url) as again:
+                    again.writer.write(request(own, body))
+                    if (await again.whole())[0] == 200:
+                        break
 
 
 # ------------------------------------------------------------------ slow ones

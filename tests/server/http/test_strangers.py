@@ -10,7 +10,7 @@ from modelwire import Context, Server
 from tests.clock import Clock
 from tests.server.http.asgi import Exchange, Http, Legacy, Modern, serving
 from tests.server.http.servers import make
-from tests.wire import opening
+from tests.wire import dumps, opening
 
 PROGRESS = {"progressToken": "p"}
 
@@ -146,6 +146,25 @@ async def test_a_thousand_openings_take_no_more_than_their_bound_and_give_it_bac
         for _ in range(12):
             await clock.advance(11)
         await Legacy(http).open()
+
+
+async def test_bodies_that_are_on_their_way_are_bounded_together_and_one_alone_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("modelwire.server.http.body.MAX_ARRIVING", 1000)
+    async with serving(make().server) as http:
+        client = Modern(http)
+        message = client.message("tools/list")
+        large = [b" " * 800, b" " * 800, dumps(message)]
+        slow = http.post([b" " * 800], client.headers(message))
+        slow._pieces.append(None)
+        await Clock().turn()
+        refused = http.post(large, client.headers(message))
+        assert await refused.done() == 503
+        assert "retry-after" in refused.headers
+        assert await client.ask("tools/list").done() == 200  # which is small
+        await slow.leave()
+        assert await http.post(large, client.headers(message)).done() == 200
 
 
 async def test_what_is_kept_for_clients_that_come_back_is_bounded() -> None:

@@ -18,11 +18,12 @@ from modelwire.protocol.jsonrpc import InvalidFrame
 from modelwire.rules import cors
 from modelwire.rules.http import Refusal
 from modelwire.rules.lines import BOM
+from modelwire.rules.settings import function, whole
 from modelwire.server.http import handshake, per_request
 from modelwire.server.http.answers import Begin, Begun, Response, Whole
 from modelwire.server.http.at_once import AtOnce
 from modelwire.server.http.at_work import AtWork
-from modelwire.server.http.body import whole_body
+from modelwire.server.http.body import Arriving, whole_body
 from modelwire.server.http.exchange import Incoming
 from modelwire.server.http.heads import SSE_PATHS, Head, Heads, Scope, below
 from modelwire.server.http.old_sse import OldSse
@@ -65,13 +66,14 @@ class App:
                 raise ConfigError(f"a path begins with a slash, as in '/mcp'; {name!r} does not")
         self._server = server
         methods = _WITHOUT_SESSIONS if stateless else "POST, GET, DELETE, OPTIONS"
-        self._heads = Heads(path.rstrip("/"), allowed_hosts, allowed_origins, methods, sse=sse)
+        self._heads = Heads(path.rstrip("/"), allowed_hosts, allowed_origins, methods, server.max_message, sse=sse)
         self._at_once = AtOnce(server)
-        self._principal = principal
+        self._arriving = Arriving()
+        self._principal = function(principal, "principal", "ASGI's scope")
         self._stateless = stateless
         self._health = None if health is None else health.rstrip("/")
         self._routes = {name.rstrip("/"): route for name, route in (routes or {}).items()}
-        self._sessions = Sessions(max_sessions, session_idle)
+        self._sessions = Sessions(whole(max_sessions, "max_sessions"), session_idle)
         self._old = OldSse(server, max_sessions) if sse else None
         self._sockets = WebSockets(server, max_sessions)
         self._at_work = AtWork()
@@ -169,9 +171,9 @@ class App:
             return respond(send, 204, headers=[(b"allow", self._heads.methods.encode()), *more])
         body = b""
         if scope["method"] == "POST":
-            whole = await whole_body(receive, self._server.max_message)
+            whole = await whole_body(receive, self._server.max_message, self._arriving)
             if isinstance(whole, Refusal):
-                return respond(send, whole.status, whole.body(), [(b"connection", b"close")])
+                return refuse(send, whole)
             body = whole
         return await self._answer(scope, receive, send, head, body)
 

@@ -114,6 +114,19 @@ class Flow:
             self._room = None
 
 
+class _Endless(int):
+    """The length of a response that has none, for uvicorn, which counts down from it and wants nothing left."""
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    def __sub__(self, other: int) -> _Endless:
+        return self
+
+
 class Guarded(HttpToolsProtocol):
     """A connection."""
 
@@ -158,7 +171,7 @@ class Guarded(HttpToolsProtocol):
         self._data = data
         self._seen += len(data)
         super().data_received(data)
-        self._data = b""
+        self._data, self._before = b"", None
         # Nearly always the headers came as a whole, and nothing has to be done.
         if self._partial and not self.transport.is_closing():
             if self._seen > MAX_HEADER_BYTES:
@@ -174,9 +187,13 @@ class Guarded(HttpToolsProtocol):
         self._seen = len(self._data)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # What comes after the body is not looked at: no proxy has checked it, and there is no end to it.
+        # What comes after the body is not looked at: no proxy has checked it, and there is no end to it. The rest is what
+        # uvicorn does, without a call for each.
         if self._partial:
-            super().on_header(name, value)
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._partial = False
@@ -193,6 +210,11 @@ class Guarded(HttpToolsProtocol):
         parser: Any = self.parser
         if not (parser.should_upgrade() and self._should_upgrade()):
             self.cycle.message_event = _Signal()  # type: ignore[assignment]
+            if self.scope["http_version"] == "1.0":
+                # "A server MUST NOT send a response containing Transfer-Encoding unless the corresponding request
+                # indicates HTTP/1.1" (RFC 9112, 6.1); there a response without a length ends with its connection.
+                self.cycle.chunked_encoding = False
+                self.cycle.expected_content_length = _Endless()
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         if not self.parser.should_upgrade() or cycle is not self.cycle:

@@ -24,10 +24,10 @@ from modelwire.rules.http import (
     is_json,
     is_loopback,
     named_hosts,
+    named_origins,
     revision_named,
     routed,
 )
-from modelwire.rules.settings import several
 
 EVENTS_PATH: Final = "/sse"
 MESSAGES_PATH: Final = "/messages"
@@ -73,16 +73,18 @@ class Heads:
         hosts: Names that ``Host`` may have; None for those of the address that the server is bound to.
         origins: Origins that may ask.
         methods: The HTTP methods that the endpoint serves.
+        most: The most bytes that a body may have.
         sse: Whether the paths of HTTP+SSE are served as well.
     """
 
     def __init__(
-        self, path: str, hosts: Collection[str] | None, origins: Collection[str], methods: str, *, sse: bool
+        self, path: str, hosts: Collection[str] | None, origins: Collection[str], methods: str, most: int, *, sse: bool
     ) -> None:
         self._path = path
         self._hosts = None if hosts is None else named_hosts(hosts)
-        self._origins = several(origins, "allowed_origins", str, 'a list of origins, such as ["https://app.example"]')
+        self._origins = named_origins(origins)
         self.methods = methods
+        self._most = most
         self._sse = sse
         self._allowed: dict[str | None, Allowed] = {}
         self._known: dict[Any, dict[Any, Head]] = {}
@@ -129,16 +131,24 @@ class Heads:
     def _refusal(self, scope: Scope, headers: Headers, allowed: Allowed) -> Refusal | None:
         path = below(scope)
         if self._sse and path in SSE_PATHS:
-            return allowed.refusal(headers) or _unfit_for_sse(path, scope["method"], headers)
+            unfit = _unfit_for_sse(path, scope["method"], headers)
+            return allowed.refusal(headers) or unfit or self._too_large(headers)
         if scope["method"] == "GET" and (headers.one("upgrade") or "").lower() == "websocket":
             # It was meant to become a WebSocket, and has come as a plain request.
             return self._misplaced(scope, path, SOCKET_PATH) or allowed.refusal(headers) or _NO_WEBSOCKETS
-        return self._misplaced(scope, path) or allowed.refusal(headers) or self._unfit(scope["method"], headers)
+        refusal = self._misplaced(scope, path) or allowed.refusal(headers) or self._unfit(scope["method"], headers)
+        return refusal or self._too_large(headers)
 
     def _misplaced(self, scope: Scope, path: str, *others: str) -> Refusal | None:
         if path in others or self._path in (path, scope["path"].rstrip("/")):
             return None
         return Refusal(404, f"there is nothing here; the MCP endpoint is {self._path or '/'}", -32601)
+
+    def _too_large(self, headers: Headers) -> Refusal | None:
+        given = headers.one("content-length") or ""
+        if given.isascii() and given.isdigit() and int(given[:20]) > self._most:
+            return Refusal(413, f"the body is larger than max_message={self._most} bytes")
+        return None
 
     def _unfit(self, method: str, headers: Headers) -> Refusal | None:
         if method == "OPTIONS":
@@ -166,6 +176,8 @@ class Heads:
             if hosts is None and address is not None and is_loopback(address):
                 # Behind a proxy or in a test nobody knows where requests come in; on loopback only its names do.
                 hosts = {*LOOPBACK, address}
+            if len(self._allowed) >= KEPT:  # some servers take it from the request
+                self._allowed.clear()
             found = self._allowed[address] = Allowed(hosts, self._origins)
         return found
 

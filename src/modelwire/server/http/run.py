@@ -273,7 +273,7 @@ def _uvicorn(app: App, max_message: int, options: ServeOptions) -> Any:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE,
-        limit_concurrency=options.get("max_connections", MAX_CONNECTIONS),
+        limit_concurrency=options.get("max_connections", MAX_CONNECTIONS) + 1,  # from which on uvicorn refuses
         ssl_certfile=options.get("cert"),
         ssl_keyfile=options.get("key"),
     )
