@@ -183,9 +183,13 @@ class Guarded(HttpToolsProtocol):
         self._seen = len(self._data)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # What comes after the body is not looked at: no proxy has checked it, and there is no end to it.
+        # What comes after the body is not looked at: no proxy has checked it, and there is no end to it. The rest is
+        # what uvicorn does, without a call for each.
         if self._partial:
-            super().on_header(name, value)
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._partial = False
