@@ -187,8 +187,8 @@ class Guarded(HttpToolsProtocol):
         self._seen = len(self._data)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # What comes after the body is not looked at: no proxy has checked it, and there is no end to it. The rest is what
-        # uvicorn does, without a call for each.
+        # What comes after the body is not looked at: no proxy has checked it, and there is no end to it. The rest is
+        # what uvicorn does, without a call for each.
         if self._partial:
             name = name.lower()
             if name == b"expect" and value.lower() == b"100-continue":
@@ -227,7 +227,7 @@ class Guarded(HttpToolsProtocol):
         if not self._idle or self.pipeline:
             _log.warning("a client was cut off: it wants a WebSocket where its last request is not answered yet")
             self.transport.abort()
-        elif most is not None and (len(self.connections) > most or len(self.tasks) >= most):
+        elif most is not None and (len(self.connections) >= most or len(self.tasks) >= most):
             _log.warning("a WebSocket was refused: there are %d connections already", most)
             self.transport.write(_FULL)
             self.transport.close()
