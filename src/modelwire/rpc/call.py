@@ -111,6 +111,7 @@ class Call(Struct, eq=False, weakref=True):
         """Send the answer, which ends the request. Does nothing when it was given up before."""
         if self.open:
             self.open = False
+            self._watchers = ()
             del self.connection.calls[self.key]
             (self.deliver or self.connection.post)(frame)
 
@@ -122,7 +123,8 @@ class Call(Struct, eq=False, weakref=True):
         self.cancelled = True
         self.cancel_reason = reason
         del self.connection.calls[self.key]
-        for watcher in self._watchers:
+        watchers, self._watchers = self._watchers, ()
+        for watcher in watchers:
             watcher()
         if self.task is not None and not self.task.done():
             self.connection.leaves(self.task)

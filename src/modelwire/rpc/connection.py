@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import logging
 import threading
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,14 +26,14 @@ from modelwire.errors import (
     peer_error,
 )
 from modelwire.log import log as _log
-from modelwire.log import on_one_line
 from modelwire.protocol import jsonrpc, wire
 from modelwire.protocol.jsonrpc import Batch, ErrorResponse, IdKey, InvalidFrame, Notification, Request, Response
 from modelwire.rpc.batch import BatchCall
-from modelwire.rpc.bounds import HEARD, LARGE, MAX_OPEN, NAME, Callbacks, OpenBytes
+from modelwire.rpc.bounds import LARGE, MAX_OPEN, Callbacks, OpenBytes
 from modelwire.rpc.call import Call
 from modelwire.rpc.callbacks import guarded
 from modelwire.rpc.notices import cancelled, decode_cancelled, decode_progress
+from modelwire.rpc.noticing import Noticing
 from modelwire.rpc.observer import Observer, tell_frame
 from modelwire.rules.pending import OnProgress, Outgoing, Pending
 from modelwire.rules.session import Session
@@ -46,7 +45,7 @@ MAX_REQUESTS = 4096
 """How many requests of one connection may be open at once; above it a request is refused, and the rest go on."""
 
 
-class Connection:
+class Connection(Noticing):
     """The state of one connection.
 
     Args:
@@ -60,9 +59,9 @@ class Connection:
 
     # Servers hold thousands of idle ones; without a dict each is a quarter of the size.
     __slots__ = (
-        "__weakref__", "_answers_invalid", "_complained", "_dropped", "_large", "_leaving", "_send", "_stopped",
+        "__weakref__", "_answers_invalid", "_large", "_leaving", "_send", "_stopped",
         "_stoppers", "_timer", "answers_requests", "batching", "callbacks", "calls", "crowded", "deaf", "dispatcher",
-        "dropped_count", "ended", "heard", "heard_count", "http", "loop", "observers", "on_stop", "pending", "post",
+        "ended", "http", "loop", "observers", "on_stop", "pending", "post",
         "session", "shared", "thread", "when_room",
     )  # fmt: skip
 
@@ -75,6 +74,7 @@ class Connection:
         observers: Sequence[Observer] = (),
         answers_invalid: bool = True,
     ) -> None:
+        super().__init__()
         self.dispatcher = dispatcher
         self.session = session or Session()
         self.shared: Any = None
@@ -94,11 +94,6 @@ class Connection:
         """Why nothing more will come, and nothing can be sent, once that is so."""
         self.deaf: Exception | None = None
         """Why nothing more will come although frames can still be sent, once that is so."""
-        self.heard: list[str] = []
-        """The names of the last notifications."""
-        self.heard_count = 0
-        self.dropped_count = 0
-        self._dropped = ""
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.crowded: Callable[..., bool] = _never_crowded
@@ -115,7 +110,6 @@ class Connection:
         self._stoppers = 0
         self._stopped = 0.0
         """How many keep the deadlines from passing, and since when."""
-        self._complained: set[str] | None = None
         self.callbacks = Callbacks()
         """What still runs of what the user wants to be told."""
         self._large = OpenBytes()
@@ -264,23 +258,6 @@ class Connection:
         done, total = entry.progress
         return [f"progress {done:g}" + ("" if total is None else f" of {total:g}"), *noticed]
 
-    def noticed(self, heard: int = 0, dropped: int = 0) -> list[str]:
-        """Say what has arrived that answers nothing, one clause each.
-
-        Args:
-            heard: How many notifications had come before.
-            dropped: How many unreadable messages had come before.
-        """
-        clauses: list[str] = []
-        count = self.heard_count - heard
-        if count:
-            names = sorted(set(self.heard[-count:]))
-            clauses.append(f"{count} notification{'s' if count > 1 else ''} ({', '.join(names)})")
-        count = self.dropped_count - dropped
-        if count:
-            clauses.append(f"{count} unreadable message{'s' if count > 1 else ''}, the last one {self._dropped}")
-        return clauses
-
     # ------------------------------------------------------------------ in
 
     def receive(self, frame: bytes) -> bytes | Call | BatchCall | None:
@@ -353,10 +330,7 @@ class Connection:
                 entry.settle(peer_error(message.code, message.message, message.data))
 
     def _notification(self, message: Notification) -> None:
-        if len(self.heard) >= HEARD:
-            del self.heard[0]
-        self.heard.append(message.method[:NAME])
-        self.heard_count += 1
+        self.hear(message.method)
         if message.method == "notifications/cancelled":
             self._cancelled(message)
         elif message.method == "notifications/progress":
@@ -431,22 +405,6 @@ class Connection:
 
     # ------------------------------------------------------------------ what breaks the rules
 
-    def overheard(self, method: str) -> None:
-        """Complain of a notification that no callback is told of, because too many of them still run."""
-        self.complain("a %s was not handed on: too many callbacks for earlier notifications still run", method)
-
-    def complain(self, text: str, *details: Any) -> None:
-        """Warn of what the peer does wrong, once for each kind: a peer that floods us must not flood the log.
-
-        What it says is shown on one line, whatever is in it, so that it cannot write lines of its own.
-        """
-        if self._complained is None:
-            self._complained = set()
-        first = text not in self._complained
-        self._complained.add(text)
-        more = "; more of this kind is logged for debugging only" if first else ""
-        _log.log(logging.WARNING if first else logging.DEBUG, text + more, *map(on_one_line, details))
-
     def oversized(self, error: FrameTooLarge) -> bytes | None:
         """Take note of a frame that was too long to be read; return the frame that answers it, if any."""
         self.complain("a frame was dropped: %s", error)
@@ -469,8 +427,7 @@ class Connection:
             return None
         shown = frame[:200].decode("utf-8", "replace")
         self.complain("a frame was dropped: %s: %s", invalid.reason, shown)
-        self.dropped_count += 1
-        self._dropped = f"{shown!r} ({invalid.reason})"
+        self.drop(f"{shown!r} ({invalid.reason})")
         return None
 
     def _refusal(self, id_: bytes | None, code: int, message: str) -> bytes:
@@ -577,6 +534,16 @@ class Connection:
             entry.settle(lost(why, f"the connection ended before {entry.method} was answered"))
         for call in list(self.calls.values()):
             call.cancel("the connection ended")
+
+    def let_go(self) -> None:
+        """Forget whoever drives it, after the end: two that lead to each other stay until the collector comes by."""
+        self._send = self.post = _nowhere
+        self.crowded, self.when_room = _never_crowded, self.loop.call_soon
+        self.session.on_ready = None
+
+
+def _nowhere(frame: bytes) -> None:
+    """Where a frame goes once nobody takes any."""
 
 
 def lost(why: Exception, what: str) -> LocalError:

@@ -92,6 +92,8 @@ class Direct(Guarded):
         self._held = self._answering = None
         if isinstance(reply, DirectReply):
             reply.gone()
+        if isinstance(self.cycle, DirectReply):
+            self.cycle = None
         self._has_room()
 
     def _let_go(self) -> None:

@@ -205,11 +205,13 @@ class Single:
 
     def over(self, stayed: bool) -> None:
         """See `modelwire.server.http.answers.Begun`."""
-        if self._call is not None:
+        call, self._call = self._call, None
+        if call is not None:
             if not stayed:
                 # "Closing the SSE response stream MUST be treated by the server as cancellation of that request."
-                self._call.cancel("the client closed the stream")
-            self._at_work.end(self._call)
+                call.cancel("the client closed the stream")
+            self._at_work.end(call)
+            call.connection.let_go()
 
 
 def _answered_now(server: Server, incoming: Incoming, call: Call) -> bool:

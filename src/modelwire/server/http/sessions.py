@@ -257,6 +257,7 @@ class HttpSession:
             if stream.reply is not None:
                 stream.reply.end()
         await self.connection.settle_cancelled(CLEAN_UP)
+        self.connection.let_go()
 
 
 def _to_nobody(frame: bytes) -> None:
