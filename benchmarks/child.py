@@ -133,6 +133,11 @@ class Child:
         return chunk
 
     @property
+    def descriptors(self) -> int:
+        """How many descriptors it has open."""
+        return len(os.listdir(f"/proc/{self._process.pid}/fd"))
+
+    @property
     def alive(self) -> bool:
         """Whether it still runs."""
         return self._process.poll() is None

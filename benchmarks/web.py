@@ -172,6 +172,11 @@ class WebChild:
         """Resident memory in MiB."""
         return self._child.memory
 
+    @property
+    def descriptors(self) -> int:
+        """How many descriptors the server has open."""
+        return self._child.descriptors
+
     def exchange(self, requests: Sequence[bytes]) -> tuple[float, list[Response]]:
         """Send requests, one at a time on each connection, and return CPU seconds of the server and its responses.
 
