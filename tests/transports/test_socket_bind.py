@@ -51,6 +51,14 @@ async def test_port_0_takes_a_free_one() -> None:
         assert reaches("127.0.0.1", one)
 
 
+async def test_sockets_say_that_they_are_tcp() -> None:
+    # asyncio has small writes leave at once (TCP_NODELAY) on sockets that say so, and on no others.
+    sockets = await listen_tcp(TcpAddress("127.0.0.1", 0), 8)
+    assert [one.proto for one in sockets] == [socket.IPPROTO_TCP]
+    for one in sockets:
+        one.close()
+
+
 async def test_a_port_that_is_taken_is_told() -> None:
     async with listening("127.0.0.1") as [(_, port)]:
         assert (await refusal("127.0.0.1", port)).startswith("the port is taken; end the program that has it")

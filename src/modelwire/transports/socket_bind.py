@@ -76,7 +76,7 @@ def _listen_at_all(candidates: list[Candidate], port: int, backlog: int) -> list
 
 
 def _listen_at(family: socket.AddressFamily, where: tuple[Any, ...], backlog: int) -> socket.socket:
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
