@@ -20,7 +20,8 @@
         ├── RequestCancelled         the request was given up before its answer
         ├── ConnectionFailed         the connection could not be opened
         ├── ConnectionLost           the connection ended while it was needed
-        │   └── ServerExited         the server's process ended: exit code, stderr
+        │   ├── ServerExited         the server's process ended: exit code, stderr
+        │   └── HttpFailed           a request over HTTP got no answer: status, body, url
         ├── ProtocolViolation        the peer broke a rule of the specification
         │   └── FrameTooLarge        a message above ``max_message``
         ├── Unanswered               what the server asked could not be answered
@@ -312,6 +313,53 @@ class ServerExited(ConnectionLost):
 
     def _with(self, message: str, earlier: int) -> ServerExited:
         return ServerExited(message, exit_code=self.exit_code, stderr=self.stderr, earlier=earlier)
+
+
+class HttpFailed(ConnectionLost):
+    """A request over HTTP came to no answer: it was refused, or broke off. Other requests go on.
+
+    Args:
+        message: What happened, to what, and what to do next.
+        status: The HTTP status; None where the server was not reached, or hung up.
+        body: The beginning of the body that came instead of an answer.
+        url: Where the request went, without its secrets.
+        unsent: Whether the server cannot have acted on the request.
+        broken: Whether this is of the kind that passes: the network failed, or a machine on the way.
+        retry_after: Seconds that the server asks to wait.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        body: str = "",
+        url: str = "",
+        unsent: bool = False,
+        broken: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = body
+        self.url = url
+        self.unsent = unsent
+        self.broken = broken
+        self.retry_after = retry_after
+
+    def again(self, what: str) -> HttpFailed:
+        """Return the same condition as a new exception, for another request that it hits."""
+        other = HttpFailed(
+            f"{what}: {self}",
+            status=self.status,
+            body=self.body,
+            url=self.url,
+            unsent=self.unsent,
+            broken=self.broken,
+            retry_after=self.retry_after,
+        )
+        other.__cause__ = self.__cause__
+        return other
 
 
 def _last_lines(stderr: str, most: int = 20) -> str:

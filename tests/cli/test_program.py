@@ -57,7 +57,7 @@ def test_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         (["call", "python", "shop.py", "get", "id=1"], "mw call get id=1 -- python shop.py"),
         (["read", "node", "server.js", "file:///x"], "mw read file:///x -- node server.js"),
         (["prompt", "node", "server.js", "review"], "mw prompt review -- node server.js"),
-        (["list", "http://localhost/mcp"], "is an address"),
+        (["list", "gopher://localhost/mcp"], "is an address"),
         (["list", WORKSHOP, "--timeout", "soon"], "no number of seconds"),
         (["list", WORKSHOP, "--timeout", "0"], "no number of seconds"),
         (["list", WORKSHOP, "--timeout", "nan"], "no number of seconds"),

@@ -68,7 +68,7 @@ def test_a_colon_in_a_file_name_is_no_object(tmp_path: Path) -> None:
     assert split_object("a.py:1") == ("a.py:1", None)
 
 
-@pytest.mark.parametrize(("target", "command"), [("server.js", None), ("https://x/mcp", None), (None, [])])
+@pytest.mark.parametrize(("target", "command"), [("server.js", None), ("gopher://x/mcp", None), (None, [])])
 def test_what_is_no_target_is_refused(target: str | None, command: list[str] | None) -> None:
     with pytest.raises(Failure) as caught:
         resolve(target, command)

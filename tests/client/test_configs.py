@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from modelwire import Client, ConfigError
+from modelwire import Client, ConfigError, ConnectionFailed
 from modelwire.client.configs import Entry, find, read
 from tests.fake_server import child
 
@@ -260,14 +260,20 @@ async def test_a_client_opens_an_entry() -> None:
         assert (await client.call("x", returns=dict[str, Any]))["key"] == "k"
 
 
-def test_secrets_that_were_filled_in_are_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
+async def test_secrets_that_were_filled_in_are_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    write(weather={"url": "https://${TOKEN}/mcp"}, headed={"url": "https://x", "headers": {"K": "${TOKEN}"}})
-    for name in ("weather", "headed"):
-        with pytest.raises(ConfigError) as raised:
-            Client(f"mcp.json#{name}")
+    write(
+        weather={"url": "http://127.0.0.1:1/${TOKEN}/mcp"},
+        asked={"url": "http://127.0.0.1:1/mcp?key=${TOKEN}"},
+        headed={"url": "https://x", "headers": {"K": "\n${TOKEN}"}},
+        strange={"url": "https://${TOKEN}:port/mcp"},
+        wired={"url": "gopher://${TOKEN}"},
+    )
+    for name in ("weather", "asked", "headed", "strange", "wired"):
+        with pytest.raises((ConfigError, ConnectionFailed)) as raised:
+            await Client(f"mcp.json#{name}").connect()
         assert SECRET not in str(raised.value)
-        assert f"server {name!r}" in str(raised.value)
+        assert name == "headed" or f"server {name!r}" in str(raised.value)
     assert SECRET not in caplog.text
 
 

@@ -85,10 +85,11 @@ def is_config(target: str) -> bool:
 
 def is_address(target: str) -> bool:
     """Whether a target is meant as an address where a server listens; its client says what is wrong with it."""
+    from modelwire.transports.http.endpoint import is_http_url
     from modelwire.transports.socket_address import is_socket_url
     from modelwire.transports.websocket_address import is_websocket_url
 
-    return is_socket_url(target) or is_websocket_url(target)
+    return is_http_url(target) or is_socket_url(target) or is_websocket_url(target)
 
 
 def is_python_file(target: str) -> bool:
@@ -148,7 +149,7 @@ def no_python_file(target: str, program: str = "mw call", words: Sequence[str] =
         words: What followed it on the command line.
     """
     if "://" in target:
-        known = "ws://HOST:PORT/PATH, tcp://HOST:PORT and unix:///PATH"
+        known = "http://HOST/PATH, ws://HOST:PORT/PATH, tcp://HOST:PORT and unix:///PATH"
         return f"{target!r} is an address; this version knows {known} only"
     at = words.index(target) if target in words else len(words)
     before, after = list(words[:at]), list(words[at + 1 :])

@@ -34,7 +34,7 @@ from modelwire.rules.lines import DEFAULT_MAX_MESSAGE
 from modelwire.rules.settings import named, text, whole
 from modelwire.transports.process import ProcessStream
 from modelwire.transports.stderr import StderrTarget
-from modelwire.transports.tls import Verify
+from modelwire.transports.tls import Cert, Verify
 from modelwire.version import __version__
 
 
@@ -46,7 +46,8 @@ class Client(Requests):
 
     Args:
         target: A command as a list, the path of a ``.py`` file, which is started, ``"server.py:server"`` for a `Server`
-            in one, ``tcp://host:port``, ``unix:///path``, ``ws://host:port/path`` or ``wss://...``, a `Server` in
+            in one, ``http://host/path`` or ``https://...``, ``ws://host:port/path`` or ``wss://...``,
+            ``tcp://host:port``, ``unix:///path``, a `Server` in
             this process, a `MessageStream`, or a function (it may be async) that opens one. Or a server of a
             configuration file, as ``"mcp.json#weather"`` (see `Group`) or as the entry itself.
         revision: The only revision to speak, such as ``"2025-06-18"``; by default the client finds out.
@@ -66,11 +67,17 @@ class Client(Requests):
         heartbeat: Seconds of silence after which a server behind ``tcp://`` or ``unix://`` is asked for a sign of life,
             with ``ping``, or ``server/discover`` where there is none; after as many again the connection is lost. By
             default only TCP itself asks, after a minute. A WebSocket has its own ping, by default after 20.
-        headers: Headers for the HTTP request that opens a WebSocket, as a dict, or a function (it may be async) that
-            returns one each time.
+        headers: Headers of every request over HTTP, and of the one that opens a WebSocket, as a dict, or a function (it
+            may be async) that returns one each time. It runs in the caller's context, so that a
+            `contextvars.ContextVar` can give it something of a single call.
         verify: Whom to trust over TLS: True for the authorities that this machine trusts; a file in PEM form, or a
             folder, with the only ones to trust; an ``ssl.SSLContext``; False for anybody, who may then read and change
             everything.
+        cert: The client's own certificate over TLS: a file in PEM form, or a pair of those of the certificate and its
+            key.
+        proxy: Over HTTP, the URL of a proxy, or False for none; by default what ``HTTP_PROXY``, ``HTTPS_PROXY`` and
+            ``NO_PROXY`` say.
+        http: Somebody else's `aiohttp.ClientSession` or ``AsyncClient`` of httpx, to be used over HTTP and left open.
         on_log: Called with each log message (`LoggingMessageNotificationParams`). May be async, like every callback.
             Where requests carry the level (2026-07-28), they ask for "info" until `set_log_level` says otherwise.
         on_notification: Called with ``(method, params)`` of each notification.
@@ -130,6 +137,9 @@ class Client(Requests):
         heartbeat: float | None = None,
         headers: Headers | None = None,
         verify: Verify = True,
+        cert: Cert | None = None,
+        proxy: str | bool | None = None,
+        http: Any = None,
         on_log: OnLog | None = None,
         on_notification: OnNotification | None = None,
         on_elicit: OnElicit | None = None,
@@ -178,6 +188,9 @@ class Client(Requests):
             heartbeat=seconds(heartbeat, "heartbeat"),
             headers=headers,
             verify=verify,
+            cert=cert,
+            proxy=proxy,
+            http=http,
         )
         answering.target = aim.name
         self._contacts = Contacts(

@@ -50,6 +50,7 @@ class Entry:
         env: Environment variables for the command.
         cwd: The folder that the command runs in; None is this process's.
         headers: HTTP headers for the URL.
+        old: Whether it is said to speak HTTP+SSE.
     """
 
     where: str
@@ -57,6 +58,7 @@ class Entry:
     env: dict[str, str] = field(default_factory=dict[str, str])
     cwd: str | None = None
     headers: dict[str, str] = field(default_factory=dict[str, str])
+    old: bool = False
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Configured]:
@@ -166,7 +168,7 @@ def _entry(where: str, given: Any, *, filled: bool) -> Entry:
         url = read.text("url")
         if "://" not in url:
             raise ConfigError(f'{where}: "url" is no address; a program goes into "command" and "args"')
-        return Entry(where, url, headers=read.texts("headers"))
+        return Entry(where, url, headers=read.texts("headers"), old=entry.get("type") == "sse")
     return Entry(
         where,
         [read.text("command"), *read.words("args")],

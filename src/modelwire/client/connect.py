@@ -26,6 +26,7 @@ from modelwire.errors import (
     HEADER_MISMATCH,
     MISSING_CAPABILITY,
     ConnectionFailed,
+    HttpFailed,
     PeerError,
     ProtocolViolation,
     RequestTimeout,
@@ -44,6 +45,8 @@ from modelwire.rpc.connection import Connection
 PROBE_WAIT = 5.0
 """Seconds that a probe is waited for before ``initialize`` goes out as well."""
 
+_WHO_ASKS = (401, 403, 407)
+"""Statuses that no other message would change."""
 _SPOKEN = ", ".join(revision.name for revision in REVISIONS)
 
 
@@ -218,6 +221,8 @@ class Opener:
     async def _only(self, connection: Connection, pinned: Revision) -> Opened:
         try:
             return await self._probe(connection, pinned)
+        except HttpFailed as error:
+            raise ConnectionFailed(str(error)) from error
         except (PeerError, ProtocolViolation, wire.WireError) as error:
             raise ConnectionFailed(f"the server does not speak {pinned}: {error}{_offers(error)}") from error
 
@@ -247,6 +252,8 @@ class Opener:
         try:
             raw = await connection.request(method.name, params, timeout=None, cancellable=False)
             result = wire.decode_result(raw, method, wanted)
+        except HttpFailed as error:
+            raise ConnectionFailed(str(error)) from error
         except (ProtocolViolation, wire.WireError) as error:
             raise ConnectionFailed(f"the server's answer to initialize is invalid: {error}") from error
         assert isinstance(result, t.InitializeResult)
@@ -287,6 +294,11 @@ def _probed(probe: asyncio.Task[Opened]) -> Opened | None:
     if isinstance(error, PeerError):
         if error.code in (HEADER_MISMATCH, MISSING_CAPABILITY):
             raise _refused(error) from error
+        return None
+    if isinstance(error, HttpFailed):
+        # A server of the handshake era may refuse the request in any way; but not because of who asks, or not at all.
+        if error.status is None or error.status in _WHO_ASKS or 300 <= error.status < 400:
+            raise ConnectionFailed(str(error)) from error
         return None
     if isinstance(error, wire.WireError | ProtocolViolation):
         _log.warning("the answer to server/discover was not understood (%s); trying initialize", error)

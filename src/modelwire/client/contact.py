@@ -13,15 +13,13 @@ from typing import Any, cast
 
 from modelwire.client.connect import Opened, Opener
 from modelwire.client.endings import at_start, how_it_ended, still_waiting
-from modelwire.client.targets import Target
+from modelwire.client.targets import Target, Wire
 from modelwire.errors import ConnectionFailed, ConnectionLost, RequestTimeout, ServerExited
 from modelwire.log import log as _log
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Dispatcher
 from modelwire.rpc.heartbeat import Pings, Watched, keep_watch
-from modelwire.rpc.message_stream import MessageStream, Releasable
 from modelwire.rpc.observer import Observer
-from modelwire.rpc.stream import Link
 from modelwire.rules.pending import Outgoing
 from modelwire.rules.session import Peer, Session
 from modelwire.transports.process import ProcessStream
@@ -62,7 +60,9 @@ class Contact:
         self._dispatcher = dispatcher
         self._observers = observers
         self._on_end = on_end
-        self._link: Link | None = None
+        self.on_gap: Callable[[], None] | None = None
+        """Called when the server may have told something that was not heard, although the connection goes on."""
+        self._link: Wire | None = None
         self._reading: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._dialling: asyncio.Timeout | None = None
@@ -81,13 +81,11 @@ class Contact:
             RequestTimeout: The server did not answer in time.
         """
         until = None if timeout is None else self.loop.time() + timeout
-        stream = await self._stream(timeout)
         session = Session()
-        self._link = link = Link(
-            stream, self._dispatcher, session=session, observers=self._observers, answers_invalid=False
-        )
+        self._link = link = await self._dial(session, timeout)
         self.connection = link.connection
-        self._reading = asyncio.create_task(self._read(link, stream))
+        link.on_gap = self.on_gap
+        self._reading = asyncio.create_task(self._read(link))
         try:
             opened = await opener.open(link.connection, timeout, until)
         except ConnectionLost as error:
@@ -96,13 +94,14 @@ class Contact:
                 raise ConnectionFailed(failed[0]) from failed[1]
             raise at_start(error, link.connection, opener.strays) from None
         except RequestTimeout as late:
-            raise still_waiting(late, stream) from None
+            raise still_waiting(late, link.stream) from None
         session.peer = Peer(opened.revision, opened.info)
         link.connection.batching = opened.revision.batching
         link.connection.answers_requests = opened.revision.server_requests
         self.opened = opened
         heartbeat = self._target.heartbeat
         if heartbeat is not None:
+            stream = link.stream
 
             def ping() -> Awaitable[object]:
                 if isinstance(stream, Pings):
@@ -113,12 +112,12 @@ class Contact:
             self._watching = asyncio.create_task(watch)
         return opened
 
-    async def _stream(self, timeout: float | None) -> MessageStream:
+    async def _dial(self, session: Session, timeout: float | None) -> Wire:
         given_up = ConnectionLost("the client was closed while the conversation was being opened")
         self._dialling = asyncio.timeout(timeout)
         try:
             async with self._dialling:
-                stream = await self._target.open(self._observers)
+                link = await self._target.link(self._dispatcher, session, self._observers)
         except TimeoutError:
             if self._released:
                 raise given_up from None
@@ -128,16 +127,16 @@ class Contact:
         finally:
             self._dialling = None
         if self._released:
-            await stream.aclose()
+            await link.aclose()
             raise given_up
-        return stream
+        return link
 
-    async def _read(self, link: Link, stream: MessageStream) -> None:
+    async def _read(self, link: Wire) -> None:
         why: Exception = ConnectionLost("reading was cancelled")
         goes_on = True
         try:
             await link.run()
-            why = await self._how_it_ended(stream)
+            why = await self._how_it_ended(link)
         except ConnectionLost as error:
             why = error
         except Exception as error:
@@ -151,10 +150,10 @@ class Contact:
             if goes_on:
                 self._on_end(self)
 
-    async def _how_it_ended(self, stream: MessageStream) -> ConnectionLost:
+    async def _how_it_ended(self, link: Wire) -> ConnectionLost:
         failed = None if self._released else await self._target.failure()
         if failed is None:
-            return how_it_ended(stream)
+            return how_it_ended(link.stream)
         ended = ConnectionLost(failed[0])
         ended.__cause__ = failed[1]
         return ended
@@ -164,7 +163,7 @@ class Contact:
     @property
     def reached(self) -> bool:
         """Whether there was somebody to open it with."""
-        return self._link is not None
+        return self._link is not None and self._link.reached
 
     @property
     def is_open(self) -> bool:
@@ -190,8 +189,13 @@ class Contact:
         stream = None if self._link is None else self._link.stream
         return stream if isinstance(stream, ProcessStream) else None
 
+    async def hears(self) -> None:
+        """Wait until what the server tells unasked can be heard."""
+        if self._link is not None:
+            await self._link.hears()
+
     def was_sent(self, entry: Outgoing) -> bool:
-        """Whether the server may have got a request; ask once the connection has ended."""
+        """Whether the server may have got a request; ask once it has failed."""
         return self._link is None or self._link.was_sent(entry)
 
     def late(self, late: RequestTimeout) -> RequestTimeout:
@@ -234,5 +238,5 @@ class Contact:
     def abandon(self) -> None:
         """Let go of it from outside its event loop, which has ended: nothing there can run any more."""
         self._released = True
-        if self._link is not None and isinstance(self._link.stream, Releasable):
-            self._link.stream.release()
+        if self._link is not None:
+            self._link.release()

@@ -15,6 +15,7 @@ from modelwire.client.connect import Opened, Opener
 from modelwire.client.contact import Contact
 from modelwire.client.hearing import Hearing
 from modelwire.client.targets import Target
+from modelwire.client.tool_headers import ToolHeaders
 from modelwire.errors import (
     ConfigError,
     ConnectionFailed,
@@ -25,6 +26,7 @@ from modelwire.errors import (
     RequestTimeout,
 )
 from modelwire.log import log as _log
+from modelwire.protocol.revisions import Revision
 from modelwire.rpc.connection import Connection, lost
 from modelwire.rpc.dispatcher import Dispatcher
 from modelwire.rpc.observer import Observer, watchers
@@ -105,6 +107,12 @@ class Contacts:
         return self._opened
 
     @property
+    def tool_headers(self) -> ToolHeaders:
+        """The headers that repeat arguments, where the revision and what it is spoken over have such."""
+        endpoint = self._target.endpoint
+        return ToolHeaders(endpoint.tools if endpoint is not None and self.opened.revision.routing_headers else None)
+
+    @property
     def connected(self) -> bool:
         """Whether requests can be sent at once."""
         return self.current is not None and self.current.is_open
@@ -162,6 +170,7 @@ class Contacts:
         """Open another connection in the place of the one that there was; ``self._opening`` is held."""
         loop = asyncio.get_running_loop()
         until = None if timeout is None else loop.time() + timeout
+        self._recall()
         remembered = self._opener.remembers
         try:
             try:
@@ -177,12 +186,32 @@ class Contacts:
                     raise
                 # "re-probing if the cached assumption later fails" (2026-07-28, basic/versioning)
                 _log.info("%s is no longer what it was (%s); finding out anew", self._target.name, error)
-                self._opener.forget()
+                self._forget()
             await self._attempt(None if until is None else max(until - loop.time(), 1.0))
         except BaseException:
             if self._reached:
-                self._opener.forget()
+                self._forget()
             raise
+
+    def _recall(self) -> None:
+        """Take what is known of the server in this process for what it still is."""
+        endpoint = self._target.endpoint
+        if endpoint is None or self._opener.remembers:
+            return
+        if endpoint.known.revision is not None:
+            self._opener.remember(endpoint.known.revision)
+        elif endpoint.known.old:
+            self._opener.legacy = True
+
+    def _remember(self, revision: Revision) -> None:
+        self._opener.remember(revision)
+        if self._target.endpoint is not None and self._opener.remembers:  # not where somebody has chosen it
+            self._target.endpoint.known.revision = revision
+
+    def _forget(self) -> None:
+        self._opener.forget()
+        if self._target.endpoint is not None:
+            self._target.endpoint.forget()
 
     @property
     def _may_try_again(self) -> bool:
@@ -199,8 +228,9 @@ class Contacts:
         self._count += 1
         observers = watchers(self._observers, self._count, self._target.name)
         self.current = contact = Contact(self._target, self._dispatcher, observers, self._on_end)
+        contact.on_gap = self._hearing.gap
         self._opened = await contact.open(self._opener, timeout)
-        self._opener.remember(self._opened.revision)
+        self._remember(self._opened.revision)
         why, self._loss = self._loss, None
         if why is not None:
             _log.info("%s was opened again", self._target.name)

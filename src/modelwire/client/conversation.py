@@ -21,7 +21,7 @@ from msgspec import Raw
 from modelwire.client.connect import Opener
 from modelwire.client.contact import Contact
 from modelwire.client.contacts import Contacts
-from modelwire.errors import ConfigError, ConnectionLost, LocalError, ProtocolViolation, RequestTimeout
+from modelwire.errors import ConfigError, ConnectionLost, HttpFailed, LocalError, ProtocolViolation, RequestTimeout
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.meta import LOG_LEVEL
@@ -96,14 +96,18 @@ class Conversation:
             return await connection.answer(entry)
         except RequestTimeout as late:
             raise contact.late(late) from None
-        except ConnectionLost:
-            why = self._lost(contact, entry, params, only=on is not None)
+        except ConnectionLost as error:
+            why = self._lost(contact, entry, params, error, only=on is not None)
         if why is not None:
             raise why
         return await self._ask_again(entry, params, meta)
 
-    def _lost(self, contact: Contact, entry: Outgoing, params: Any, *, only: bool) -> LocalError | None:
-        """Return the error for a request whose connection was lost; None if it may be sent over another one."""
+    def _lost(
+        self, contact: Contact, entry: Outgoing, params: Any, error: ConnectionLost, *, only: bool
+    ) -> LocalError | None:
+        """Return the error for a request that was lost, alone or with its connection; None if it may be sent again."""
+        if contact.is_open:
+            return self._lost_alone(contact, entry, params, error)
         what = f"the connection ended before {entry.method} was answered"
         if not self.contacts.closed:
             if not contact.was_sent(entry):
@@ -114,6 +118,18 @@ class Conversation:
                 return None
         return lost(contact.ended_for(entry), what)
 
+    def _lost_alone(
+        self, contact: Contact, entry: Outgoing, params: Any, error: ConnectionLost
+    ) -> ConnectionLost | None:
+        """The same for a request over HTTP, which has a connection of its own."""
+        if not isinstance(error, HttpFailed) or not error.broken or self.contacts.closed:
+            return error
+        if error.unsent or not contact.was_sent(entry):
+            return error  # it was tried for long enough
+        if error.status != 429 and self._may_repeat(entry.method, params):
+            return None
+        return error.again("it may have run or not, and was not sent again") if error.status is None else error
+
     async def _ask_again(self, entry: Outgoing, params: Any, meta: Mapping[str, Any] | None) -> Raw:
         contact = await self.contacts.ready(entry.method, "was not answered", began=entry.started, until=entry.deadline)
         contact.connection.ask_again(entry, self._encoded(entry.method, params, meta))
@@ -121,7 +137,9 @@ class Conversation:
             return await contact.connection.answer(entry)
         except RequestTimeout as late:
             raise contact.late(late) from None
-        except ConnectionLost:
+        except ConnectionLost as error:
+            if contact.is_open:
+                raise error.again(f"{entry.method} was sent twice") from None
             what = f"the connection ended twice before {entry.method} was answered"
             # One that may not be repeated is here because it was not sent the first time.
             may_have_run = "" if self._may_repeat(entry.method, params) else "; it may have run or not"

@@ -16,7 +16,7 @@ _SHOWN = 80
 _MISSING_VARIABLE = re.compile(r"KeyError: '(\w+)'")
 
 
-def how_it_ended(stream: MessageStream) -> ConnectionLost:
+def how_it_ended(stream: MessageStream | None) -> ConnectionLost:
     """Return why there is nothing more to receive from a stream."""
     if isinstance(stream, ProcessStream):
         return stream.how_it_ended()
@@ -46,7 +46,7 @@ def at_start(error: ConnectionLost, connection: Connection, strays: Sequence[str
     return error
 
 
-def still_waiting(late: RequestTimeout, stream: MessageStream) -> RequestTimeout:
+def still_waiting(late: RequestTimeout, stream: MessageStream | None) -> RequestTimeout:
     """Return the error for an answer that did not come, with what the server's process does."""
     if not isinstance(stream, ProcessStream):
         return late

@@ -98,6 +98,12 @@ class Hearing:
         self.listenings.clear()
         self.subscribed.clear()
 
+    def gap(self) -> None:
+        """Tell every listening that something may have been told that nobody heard."""
+        self.on_missed()
+        for listening in list(self.listenings):
+            listening.missed()
+
     def lost(self, why: Exception) -> None:
         """End every listening: nothing more will come."""
         for listening in list(self.listenings):

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from modelwire.errors import ConfigError, ConnectionLost, ModelwireError, RequestTimeout
+from modelwire.errors import ConfigError, ConnectionLost, HttpFailed, ModelwireError, RequestTimeout
 from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
 from modelwire.protocol.meta import SUBSCRIPTION_ID
 from modelwire.rpc.connection import lost
+from modelwire.rules.restarts import Restarts
 from modelwire.rules.subscriptions import LISTS, is_below, wants
 
 if TYPE_CHECKING:
@@ -139,6 +140,9 @@ class Listening:
         self._news = asyncio.Event()
         self._acknowledged: asyncio.Future[t.SubscriptionFilter] | None = None
         self._request: asyncio.Task[Any] | None = None
+        self._returning: asyncio.Task[None] | None = None
+        """What has the server tell again after the stream was lost."""
+        self._restarts = Restarts()
         self._id: int | None = None
         self._end: Exception | None = None
         self._over = False
@@ -191,6 +195,9 @@ class Listening:
     async def aclose(self) -> None:
         """Stop listening; the server is told. May be called twice, and never fails."""
         self.finish(None)
+        if self._returning is not None:
+            self._returning.cancel()
+            await asyncio.wait([self._returning])
         if self._request is not None:
             self._request.cancel("the client stopped listening")
             await asyncio.wait([self._request])
@@ -205,6 +212,11 @@ class Listening:
         self._hearing.listenings.discard(self)
         self._news.set()
 
+    def missed(self) -> None:
+        """Note that something may have been told that was not heard."""
+        if self._begun:
+            self._put(Missed())
+
     async def resume(self) -> None:
         """Have the server tell again, over a connection that has come in the place of a lost one."""
         if not self._begun or self._over:
@@ -213,6 +225,8 @@ class Listening:
         self._id = None
         try:
             await self._begin(await self._ready())
+        except HttpFailed as again:
+            _log.debug("the server did not tell again: %s", again)
         except ConnectionLost as again:
             _log.debug("the connection was lost before the server told again: %s", again)
         except ModelwireError as error:
@@ -262,12 +276,28 @@ class Listening:
 
     def _ended(self, request: asyncio.Task[Any]) -> None:
         error = None if request.cancelled() else request.exception()
+        if request is not self._request:
+            return
+        if isinstance(error, HttpFailed) and self._conversation.contacts.connected:
+            if self._begun and not self._over:
+                self._returning = asyncio.create_task(self._return(error))
         # Of a lost connection the conversation tells, once it knows whether there is another one.
-        if request is self._request and not isinstance(error, ConnectionLost):
+        elif not isinstance(error, ConnectionLost):
             self.finish(error if isinstance(error, Exception) else None)
+
+    async def _return(self, why: HttpFailed) -> None:
+        """Have the server tell again after the stream alone was lost, over HTTP."""
+        loop = asyncio.get_running_loop()
+        delay = self._restarts.next(loop.time()) if self._conversation.contacts.comes_back else None
+        if delay is None or (why.status is not None and not why.broken):
+            self.finish(why)
+            return
+        await asyncio.sleep(delay)
+        await self.resume()
 
     async def _subscribe(self, contact: Contact) -> t.SubscriptionFilter:
         self.subscribed.clear()
+        await contact.hears()
         declared = self._conversation.contacts.opened.capabilities
         if declared.resources is not None and declared.resources.subscribe:
             for uri in self._wanted.resource_subscriptions or ():

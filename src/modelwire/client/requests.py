@@ -51,8 +51,7 @@ class Requests:
     timeout: float | None
     """Seconds that a request may take without answer or progress, where a call says nothing else."""
     tools: list[t.Tool] | None
-    """The tools as last listed, by `list_tools` or, after a tutorial's announcement, by the client itself; None before,
-    and again when a lost connection was replaced by another one."""
+    """The tools as last listed, maybe by the client itself; None before, and again when a connection was replaced."""
     resources: list[t.Resource] | None
     """The resources as last listed, likewise."""
     _max_timeout: float | None
@@ -84,7 +83,7 @@ class Requests:
         Raises:
             ProtocolViolation: There are more than 1000 pages.
         """
-        tools = await self._list("tools/list", "tools", timeout, fresh)
+        tools = self._conversation.contacts.tool_headers.learn(await self._list("tools/list", "tools", timeout, fresh))
         self.tools = [structured.unwrap_tool(tool) for tool in tools]
         return list(self.tools)
 
@@ -186,7 +185,11 @@ class Requests:
         params = t.CallToolRequestParams(name, arguments=UNSET if encoded is None else Raw(encoded))
         if input_responses is not None or request_state is not None:
             params = structs.replace(params, **self._by_hand(input_responses, request_state))
-        result = await self._typed("tools/call", params, timeout, max_timeout, on_progress, meta, rounds=rounds)
+        try:
+            result = await self._typed("tools/call", params, timeout, max_timeout, on_progress, meta, rounds=rounds)
+        except PeerError as error:
+            await self._conversation.contacts.tool_headers.unless_the_same(error, name, self.list_tools, timeout)
+            result = await self._typed("tools/call", params, timeout, max_timeout, on_progress, meta, rounds=rounds)
         return result if type(result) is t.InputRequiredResult else structured.unwrap_result(result)
 
     @overload

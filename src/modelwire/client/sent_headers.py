@@ -39,6 +39,11 @@ class SentHeaders:
     def __bool__(self) -> bool:
         return bool(self._function or self._fixed or self._more)
 
+    @property
+    def fixed(self) -> dict[str, str] | None:
+        """What they are; None where a function says so, each time."""
+        return {**self._more, **self._fixed} if self._function is None else None
+
     async def now(self) -> dict[str, str]:
         """Return them as they are at this moment.
 

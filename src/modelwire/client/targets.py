@@ -15,21 +15,27 @@ import ssl
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from modelwire.client import configs
 from modelwire.client.sent_headers import Headers, SentHeaders
 from modelwire.errors import ConfigError, ConnectionFailed, ModelwireError
 from modelwire.log import log as _log
+from modelwire.rpc.connection import Connection
+from modelwire.rpc.dispatcher import Dispatcher
 from modelwire.rpc.message_stream import MessageStream
 from modelwire.rpc.observer import Observer
+from modelwire.rpc.stream import Link
+from modelwire.rules.pending import Outgoing
+from modelwire.rules.session import Session
 from modelwire.rules.settings import several, table
+from modelwire.transports.http.endpoint import HttpOptions, endpoint, is_http_url
 from modelwire.transports.launch import check_variable
 from modelwire.transports.memory import memory_pair
 from modelwire.transports.process import spawn
 from modelwire.transports.socket_address import is_socket_url, parse_address
 from modelwire.transports.stderr import StderrTarget
-from modelwire.transports.tls import Verify, tls_context
+from modelwire.transports.tls import Cert, Verify, tls_context
 from modelwire.transports.websocket_address import checked, is_secure, is_websocket_url, shown
 
 SERVER_SECONDS = 10.0
@@ -44,23 +50,67 @@ SERVED = ["-P", "-m", "modelwire", "run"]
 WEBSOCKET_HEARTBEAT = 20.0
 """Seconds of silence after which a server behind a WebSocket is asked for a sign of life, if nothing else is said."""
 
-_LATER = ("http://", "https://")
+
+class Wire(Protocol):
+    """What a conversation goes over: a stream, or many requests of HTTP."""
+
+    connection: Connection
+    on_gap: Callable[[], None] | None
+    """Called when the server may have told something that was not heard, although the connection goes on."""
+
+    @property
+    def stream(self) -> MessageStream | None:
+        """The stream, where there is one."""
+        ...
+
+    @property
+    def reached(self) -> bool:
+        """Whether there is somebody at the other end."""
+        ...
+
+    async def run(self) -> None:
+        """Run it until it ends."""
+        ...
+
+    async def hears(self) -> None:
+        """Wait until what is told unasked can be heard."""
+        ...
+
+    async def flushed(self) -> None:
+        """Wait until what was posted has left."""
+        ...
+
+    def was_sent(self, entry: Outgoing) -> bool:
+        """Whether the server may have got a request that has failed."""
+        ...
+
+    async def aclose(self, why: Exception | None = None) -> None:
+        """End it."""
+        ...
+
+    def release(self) -> None:
+        """Let go of it from outside the event loop, which has ended."""
+        ...
 
 
 class Target:
     """How to open a stream to one server.
 
     Args:
-        target: A command, a ``.py`` file, ``tcp://host:port``, ``unix:///path``, ``ws(s)://host:port/path``, a
-            `Server`, a `MessageStream`, or a function that opens one; or a server of a configuration file.
+        target: A command, a ``.py`` file, ``http(s)://host/path``, ``tcp://host:port``, ``unix:///path``,
+            ``ws(s)://host:port/path``, a `Server`, a `MessageStream`, or a function that opens one; or a server
+            of a configuration file.
         env: Environment variables for a command, beside a minimal environment.
         pass_env: Names of variables of this process to hand on.
         cwd: The folder that a command runs in.
         stderr: Where a command's stderr goes besides being kept: a file object, a callable that takes lines, or None.
         max_message: The longest message that is accepted, in bytes.
         heartbeat: Seconds of silence after which a server behind a socket is asked for a sign of life.
-        headers: Headers for the HTTP request that opens a WebSocket, or a function that returns them.
+        headers: Headers of requests over HTTP, or of the one that opens a WebSocket, or a function that returns them.
         verify: Whom to trust over TLS; see `modelwire.transports.tls.tls_context`.
+        cert: Our own certificate over TLS; likewise.
+        proxy: What HTTP goes through; False for nothing whatever the environment says.
+        http: Somebody else's client of HTTP.
 
     Raises:
         ConfigError: The target is none of these.
@@ -78,6 +128,9 @@ class Target:
         heartbeat: float | None = None,
         headers: Headers | None = None,
         verify: Verify = True,
+        cert: Cert | None = None,
+        proxy: str | bool | None = None,
+        http: Any = None,
     ) -> None:
         pass_env = several(pass_env, "pass_env", str, "a list of names of variables, such as ['API_KEY']")
         given: Mapping[Any, Any] = table(env, "env", "a dict of variables, such as {'API_KEY': '...'}") or {}
@@ -101,22 +154,34 @@ class Target:
         """What a server in this process has failed with."""
         self._address = parse_address(target) if isinstance(target, str) and is_socket_url(target) else None
         self._websocket = checked(target) if isinstance(target, str) and is_websocket_url(target) else None
-        self.command = None if self._address is not None or self._websocket is not None else _command(target)
+        over_http = isinstance(target, str) and is_http_url(target)
+        elsewhere = self._address is not None or self._websocket is not None or over_http
+        self.command = None if elsewhere else _command(target)
         if heartbeat is not None and self._address is None and self._websocket is None:
             raise ConfigError(
                 "heartbeat= is for tcp:// and unix:// targets, and ws:// ones; others tell of their end by themselves"
             )
         self.heartbeat = heartbeat if self._websocket is None or heartbeat is not None else WEBSOCKET_HEARTBEAT
-        self._tls = self._trusted(verify)
+        if (proxy is not None or http is not None) and not over_http:
+            raise ConfigError(f"{'proxy' if proxy is not None else 'http'}= is for http:// and https:// targets")
+        self._tls = self._trusted(verify, cert, over_http)
+        self.endpoint = None
+        """Where the server is, where that is behind HTTP."""
+        if over_http:
+            said = self._headers.now if self._headers.fixed is None else self._headers.fixed
+            options = HttpOptions(said, self._tls, proxy, http)
+            old = entry is not None and entry.old
+            self.endpoint = endpoint(target, options, max_message=max_message, old=old, called=self._where)
 
-    def _trusted(self, verify: Verify) -> ssl.SSLContext | None:
+    def _trusted(self, verify: Verify, cert: Cert | None, over_http: bool) -> ssl.SSLContext | None:
         """Return whom to trust over TLS, and refuse what would do nothing for the target."""
-        if self._websocket is None and self._headers:
-            raise ConfigError("headers= is for ws:// and wss:// targets")
-        if self._websocket is not None and is_secure(self._websocket):
-            return tls_context(verify)
-        if verify is not True:
-            raise ConfigError("verify= is for wss:// targets")
+        if self._websocket is None and not over_http and self._headers:
+            raise ConfigError("headers= is for http:// and ws:// targets, and https:// and wss:// ones")
+        secure = self._target.startswith("https://") if over_http else self._websocket and is_secure(self._websocket)
+        if secure:
+            return tls_context(verify, cert)
+        if verify is not True or cert is not None:
+            raise ConfigError(f"{'cert' if verify is True else 'verify'}= is for https:// and wss:// targets")
         return None
 
     def __str__(self) -> str:
@@ -128,6 +193,8 @@ class Target:
             return str(self._address)
         if self._websocket is not None:
             return shown(self._websocket)
+        if self.endpoint is not None:
+            return self.endpoint.shown
         name = getattr(self._target, "name", None)
         if isinstance(name, str):
             return f"the server {name!r}"
@@ -151,7 +218,23 @@ class Target:
     @property
     def elsewhere(self) -> bool:
         """Whether the server lives without us, so that it may be there again a moment after it was gone."""
-        return self._address is not None or self._websocket is not None or _opens(self._target)
+        there = self._address is not None or self._websocket is not None or self.endpoint is not None
+        return there or _opens(self._target)
+
+    async def link(self, dispatcher: Dispatcher, session: Session, observers: Sequence[Observer]) -> Wire:
+        """Open what a conversation goes over; the arguments are those of `modelwire.rpc.stream.Link`.
+
+        Raises:
+            LocalError: As `open`.
+        """
+        if self.endpoint is not None:
+            from modelwire.transports.http.engines import engine_for
+            from modelwire.transports.http.link import HttpLink
+
+            engine = engine_for(self.endpoint)
+            return HttpLink(self.endpoint, engine, dispatcher, session=session, observers=observers)
+        stream = await self.open(observers)
+        return Link(stream, dispatcher, session=session, observers=observers, answers_invalid=False)
 
     async def open(self, observers: Sequence[Observer] = ()) -> MessageStream:
         """Open a stream.
@@ -276,16 +359,18 @@ _RUNNERS = {".js": "node", ".mjs": "node", ".cjs": "node", ".ts": "npx", ".sh": 
 
 def _check_address(entry: configs.Entry) -> None:
     """Refuse an address without showing it: a secret may have been filled in."""
+    if isinstance(entry.target, str) and is_http_url(entry.target):
+        return  # it is checked with what is said about it
     websocket = isinstance(entry.target, str) and is_websocket_url(entry.target)
     if entry.headers and not websocket:
-        raise ConfigError(f"{entry.where}: headers are for HTTP, which this version does not speak")
+        raise ConfigError(f'{entry.where}: "headers" are for an "url" of http:// or ws://, or https:// or wss://')
     if isinstance(entry.target, str):
         try:
             checked(entry.target) if websocket else parse_address(entry.target)
         except ConfigError:
             raise ConfigError(
-                f'{entry.where}: "url" is no address that this version can open: ws://HOST:PORT/PATH, '
-                "tcp://HOST:PORT or unix:///PATH"
+                f'{entry.where}: "url" is no address that this version can open: http://HOST/PATH, '
+                "ws://HOST:PORT/PATH, tcp://HOST:PORT or unix:///PATH"
             ) from None
 
 
@@ -300,8 +385,8 @@ def _command(target: Any) -> list[str] | None:
     if hasattr(target, "dispatcher") or _is_stream(target) or _opens(target):
         return None
     raise ConfigError(
-        f"cannot connect to {target!r}: give a command as a list, the path of a .py file, ws://HOST:PORT/PATH, "
-        "tcp://HOST:PORT, unix:///PATH, a Server, or a message stream"
+        f"cannot connect to {target!r}: give a command as a list, the path of a .py file, http://HOST/PATH, "
+        "ws://HOST:PORT/PATH, tcp://HOST:PORT, unix:///PATH, a Server, or a message stream"
     )
 
 
@@ -314,8 +399,6 @@ def split_object(target: str) -> tuple[str, str | None]:
 
 
 def _from_string(target: str) -> list[str]:
-    if target.startswith(_LATER):
-        raise ConfigError(f"{target!r}: this version speaks no HTTP; give a command as a list")
     # Whole, since the command may run in another folder.
     path = os.path.abspath(target)
     if os.path.isdir(path):

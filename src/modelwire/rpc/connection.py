@@ -62,7 +62,7 @@ class Connection(Noticing):
         "__weakref__", "_answers_invalid", "_large", "_leaving", "_send", "_stopped",
         "_stoppers", "_timer", "answers_requests", "batching", "callbacks", "calls", "crowded", "deaf", "dispatcher",
         "ended", "http", "loop", "observers", "on_stop", "pending", "post",
-        "session", "shared", "thread", "when_room",
+        "session", "shared", "thread", "when_room", "withdraw",
     )  # fmt: skip
 
     def __init__(
@@ -100,6 +100,8 @@ class Connection(Noticing):
         """``crowded(n=1)`` says whether more than n MiB wait to be sent, because the peer reads too slowly."""
         self.when_room: Callable[[Callable[[], None]], object] = self.loop.call_soon
         """Calls a function once the connection is not crowded."""
+        self.withdraw: Callable[[Outgoing], bool] = _left_to_the_peer
+        """Called with a request that is given up; says whether the peer knows by that, as by the end of its stream."""
         self.on_stop: Callable[[], Any] | None = None
         """Set by whoever drives the connection: called when the peer says goodbye."""
         self._send = post
@@ -247,7 +249,8 @@ class Connection(Noticing):
     def _give_up(self, entry: Outgoing, error: BaseException, cancellable: bool) -> None:
         """Stop waiting for an answer; tell the peer, unless it has answered or must not be told."""
         waits = self.pending.take(entry.key) is not None or isinstance(error, RequestTimeout)
-        if waits and cancellable and self.ended is None:
+        known = waits and self.withdraw(entry)
+        if waits and not known and cancellable and self.ended is None:
             reason = f"no answer within {error.seconds:g} s" if isinstance(error, RequestTimeout) else str(error)
             entry.post(jsonrpc.encode_notification("notifications/cancelled", cancelled(entry.key, reason)))
 
@@ -551,6 +554,10 @@ def lost(why: Exception, what: str) -> LocalError:
     if isinstance(why, ConnectionLost):
         return why.again(what)
     return ConnectionLost(f"{what}: {why}")
+
+
+def _left_to_the_peer(entry: Outgoing) -> bool:
+    return False
 
 
 def _never_crowded(mebibytes: int = 1) -> bool:

@@ -18,7 +18,7 @@ from modelwire.rpc.call import Call
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.dispatcher import Dispatcher
 from modelwire.rpc.early import Early
-from modelwire.rpc.message_stream import EagerStream, KnowsUnwritten, MessageStream
+from modelwire.rpc.message_stream import EagerStream, KnowsUnwritten, MessageStream, Releasable
 from modelwire.rpc.observer import Observer
 from modelwire.rules.pending import Outgoing
 from modelwire.rules.session import Session
@@ -266,6 +266,19 @@ class Link:
         stream = self.stream
         dropped = [*self._unsent, *self._out, *(stream.unwritten() if isinstance(stream, KnowsUnwritten) else ())]
         return all(jsonrpc.peek(frame[:PEEK]).get("key") != entry.key for frame in dropped)
+
+    reached = True
+    """There is somebody at the other end: the stream is open."""
+    on_gap: Callable[[], None] | None = None
+    """Never called: a stream that goes on has lost nothing."""
+
+    async def hears(self) -> None:
+        """Wait until what is told unasked can be heard, which is always so."""
+
+    def release(self) -> None:
+        """Let go of the stream from outside its event loop, which has ended."""
+        if isinstance(self.stream, Releasable):
+            self.stream.release()
 
     async def flushed(self) -> None:
         """Wait until the stream has taken everything that was posted."""

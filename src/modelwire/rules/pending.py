@@ -134,6 +134,10 @@ class Pending:
         entry.settle = settle
         self._waiting[self._last] = entry
 
+    def get(self, key: IdKey | None) -> Outgoing | None:
+        """Return a request that waits, and goes on waiting; None when there is none."""
+        return None if key is None else self._waiting.get(key)
+
     def take(self, key: IdKey | None) -> Outgoing | None:
         """Return the request that an answer belongs to, which then no longer waits; None when there is none."""
         return None if key is None else self._waiting.pop(key, None)

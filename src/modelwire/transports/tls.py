@@ -8,19 +8,39 @@ from typing import Any, TypeAlias, cast
 
 from modelwire.errors import ConfigError
 
+Cert: TypeAlias = "str | os.PathLike[str] | tuple[str | os.PathLike[str], str | os.PathLike[str]]"
 Verify: TypeAlias = "bool | str | os.PathLike[str] | ssl.SSLContext"
 
 
-def tls_context(verify: Any) -> ssl.SSLContext:
-    """Return the context for ``verify=``.
+def tls_context(verify: Any, cert: Any = None) -> ssl.SSLContext:
+    """Return the context for ``verify=`` and ``cert=``.
 
     Args:
         verify: True for the authorities that this machine trusts; a file in PEM form, or a folder, with the only ones
             to trust; a context of one's own; False to trust anybody, who may then read and change everything.
+        cert: The client's own certificate: a file in PEM form, or a pair of those of the certificate and its key.
 
     Raises:
         ConfigError: It is none of these, or the file cannot be used.
     """
+    context = _verifying(verify)
+    if cert is not None:
+        _show(context, cert)
+    return context
+
+
+def _show(context: ssl.SSLContext, cert: Any) -> None:
+    """Have a context show a certificate of our own."""
+    files = cast("tuple[Any, ...]", cert) if isinstance(cert, tuple | list) else (cert,)
+    if not 1 <= len(files) <= 2 or not all(isinstance(file, str | os.PathLike) for file in files):
+        raise ConfigError("cert= is the path of a PEM file, or a pair of those of the certificate and its key")
+    try:
+        context.load_cert_chain(*files)
+    except OSError as error:
+        raise ConfigError(f"cert= cannot be used: {error.strerror or error}") from None
+
+
+def _verifying(verify: Any) -> ssl.SSLContext:
     if isinstance(verify, ssl.SSLContext):
         return verify
     if isinstance(verify, bool):
