@@ -206,6 +206,29 @@ class ClientCalls:
         self._child.close()
 
 
+class WebClientCalls(ClientCalls):
+    """The same over HTTP.
+
+    Args:
+        server: The server; the port is added as its last argument.
+        command: The client; the URL is added as its last argument.
+        count: How many calls one round has.
+        depth: How many are open at once.
+    """
+
+    def __init__(self, server: Command, command: Command, count: int, depth: int) -> None:
+        self._server = WebChild(server, 1)
+        try:
+            super().__init__((*command, f"http://127.0.0.1:{self._server.port}/mcp"), count, depth)
+        except BaseException:
+            self._server.close()
+            raise
+
+    def close(self) -> None:
+        super().close()
+        self._server.close()
+
+
 class Import:
     """CPU time of a process that does nothing but import something, its own start included, in milliseconds.
 

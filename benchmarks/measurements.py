@@ -21,6 +21,7 @@ from benchmarks.contestants import (
     Registration,
     ServerCalls,
     WebCalls,
+    WebClientCalls,
     own,
     peer,
 )
@@ -130,6 +131,18 @@ def _client(name: str, what: str, depth: int, revision: str, bounds: tuple[Bound
     return Measurement(name, f"{what}, {depth} deep: client CPU per call", "µs", contestants, bounds, _rounds(bounds))
 
 
+def _web_client(name: str, what: str, depth: int, revision: str, bounds: tuple[Bound, ...] = ()) -> Measurement:
+    """Return the same of a client over HTTP."""
+    server = own("modelwire_web", tools.ADD, "run")
+    contestants: dict[str, Callable[[], Contestant]] = {
+        OURS: lambda: WebClientCalls(server, own("modelwire_client", revision), 1000, depth),
+        PEER: lambda: WebClientCalls(server, peer("mcp_client", revision), 60, depth),
+    }
+    return Measurement(
+        name, f"{what} over HTTP, {depth} deep: client CPU per call", "µs", contestants, bounds, _rounds(bounds)
+    )
+
+
 def _import(name: str, statement: str, peer_statement: str, bounds: tuple[Bound, ...] = ()) -> Measurement:
     """Return the measurement of what importing costs."""
     return Measurement(
@@ -164,6 +177,8 @@ WEB_PROGRESS = _web(
     bounds=_WEB_STREAM,
 )
 
+WEB_CLIENT = _web_client("web-client", "tools/call", 16, requests.PER_REQUEST, _CLIENT)
+
 REGISTER = Measurement(
     "register",
     f"registering {Registration.TOOLS} tools of ten kinds: CPU of all of them",
@@ -196,6 +211,7 @@ PROMISED = (
     REGISTER,
     WEB_CALL,
     WEB_PROGRESS,
+    WEB_CLIENT,
 )
 """What has a bound."""
 
@@ -222,6 +238,8 @@ REPORTED = (
         {OURS: lambda: CrowdCalls(own("modelwire_web", _KIT, "run"), 200_000)},
         rounds=5,
     ),
+    _web_client("web-client-1", "tools/call", 1, requests.PER_REQUEST),
+    _web_client("web-client-session", "tools/call of 2025-11-25", 16, requests.HANDSHAKE),
     _client("client-2026", "tools/call in 2026-07-28", 16, requests.PER_REQUEST),
     # Names are loaded when they are first used, so that the import of the package alone is not the whole truth.
     _import(

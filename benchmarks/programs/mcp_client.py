@@ -14,7 +14,9 @@ async def main() -> None:
     revision, command, *arguments = sys.argv[1:]
     # Handshake revisions cannot be chosen one by one; the newest is what the server and it will agree on.
     mode = "legacy" if revision == "2025-11-25" else revision
-    async with Client(StdioServerParameters(command=command, args=arguments), mode=mode) as client:
+    url = command.startswith("http://")
+    server = command if url else StdioServerParameters(command=command, args=arguments)
+    async with Client(server, mode=mode) as client:
         if client.protocol_version != revision:
             raise SystemExit(f"{revision} was wanted, and {client.protocol_version} was agreed on")
 

@@ -1,4 +1,4 @@
-"""A modelwire client of the server whose command follows the revision in the arguments."""
+"""A modelwire client of the server whose command, or URL, follows the revision in the arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from modelwire import Client
 
 async def main() -> None:
     revision, *command = sys.argv[1:]
-    async with Client(command, revision=revision) as client:
+    target = command[0] if command[0].startswith("http://") else command
+    async with Client(target, revision=revision) as client:
 
         async def add(a: int, b: int) -> object:
             return (await client.call_tool("add", {"a": a, "b": b})).structured_content

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.child import ROOT
-from benchmarks.measurements import OURS, PEER, REGISTER, WEB_CALL, WEB_PROGRESS, Measurement
+from benchmarks.measurements import OURS, PEER, REGISTER, WEB_CALL, WEB_CLIENT, WEB_PROGRESS, Measurement
 from tests.bench.least import least_ratio
 
 pytestmark = pytest.mark.skipif(
@@ -15,7 +15,9 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("measurement", [REGISTER, WEB_CALL, WEB_PROGRESS], ids=lambda measurement: measurement.name)
+@pytest.mark.parametrize(
+    "measurement", [REGISTER, WEB_CALL, WEB_PROGRESS, WEB_CLIENT], ids=lambda measurement: measurement.name
+)
 def test_what_is_promised_against_mcp_holds(measurement: Measurement) -> None:
     (at_most,) = [bound.at_most for bound in measurement.bounds if bound.against == PEER]
     ours, theirs = (measurement.contestants[name]() for name in (OURS, PEER))
