@@ -196,7 +196,7 @@ class Contacts:
     def _recall(self) -> None:
         """Take what is known of the server in this process for what it still is."""
         endpoint = self._target.endpoint
-        if endpoint is None or self._opener.remembers:
+        if endpoint is None or not self._opener.may_fall_back:
             return
         if endpoint.known.revision is not None:
             self._opener.remember(endpoint.known.revision)

@@ -379,3 +379,14 @@ def test_a_client_whose_loop_has_ended_connects_in_another() -> None:
         assert asyncio.run(once(client))[1] == "done"
         del client
         gc.collect()
+
+
+def test_it_runs_in_the_loops_of_others() -> None:
+    import uvloop
+
+    async def call() -> Any:
+        async with web(modern(chunked)) as server, Client(server.url) as client:
+            return await client.call("t")
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(call()) == "done"

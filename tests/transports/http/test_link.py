@@ -19,6 +19,7 @@ from modelwire import (
     Server,
     ToolsChanged,
 )
+from modelwire.transports.http.endpoint import HttpOptions, endpoint
 from tests.transports.http.scripted import (
     HANDSHAKE,
     SAID,
@@ -313,6 +314,22 @@ async def test_what_was_known_of_a_server_is_found_out_anew_when_it_no_longer_ho
         scripts.pop(0)
         async with Client(server.url) as client:
             assert client.revision.name == "2026-07-28"
+
+
+async def test_a_server_that_was_known_to_be_old_may_have_become_newer() -> None:
+    async def play(request: Request, out: Out) -> None:
+        if request.method == "GET":
+            await out.send(405)
+        elif request.rpc == "initialize":
+            await out.error(request, -32601, "unknown", 404)
+        else:
+            await modern(done)(request, out)
+
+    for revision in ("2026-07-28", None):
+        async with web(play) as server:
+            endpoint(server.url, HttpOptions()).known.old = True
+            async with Client(server.url, revision=revision) as client:
+                assert await client.call("t") == "done"
 
 
 async def test_the_place_of_messages_on_another_server_is_refused() -> None:

@@ -54,7 +54,7 @@ async def test_a_second_404_surfaces() -> None:
         await out.send(404, b"Session not found", "text/plain")
 
     async with web(legacy(on_call)) as server, Client(server.url) as client:
-        with pytest.raises(HttpFailed, match="HTTP 404") as caught:
+        with pytest.raises(HttpFailed, match=r"does not know the session any more \(HTTP 404\)") as caught:
             await client.call("t")
         assert caught.value.status == 404
         assert len(server.asked("initialize")) == 2

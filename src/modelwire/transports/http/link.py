@@ -182,8 +182,8 @@ class HttpLink:
         try:
             if self._greeting is not None and not self._greeting.done():
                 await asyncio.shield(self._greeting)
-            if self._old is not None:
-                await self._old.post(frame, about.method or "")
+            if self._old is not None and about.version is None:
+                await self._old.post(frame, f"{about.method} was not delivered")
                 return
             await self._exchange(about, id_, frame)
         except LocalError as error:
@@ -297,7 +297,8 @@ class HttpLink:
         if self._session is not None and about.version is None and session_is_gone(reply.status, error):
             self._unsent.add(id_)
             self._session, self._headers = None, []
-            self._lost(refusal)
+            why = f"{self._endpoint.shown} does not know the session any more (HTTP {reply.status})"
+            self._lost(HttpFailed(why, status=reply.status, body=refusal.body, url=refusal.url))
             return
         may_be_old = about.method == "initialize" and reply.status in (400, 404, 405) and not is_modern(error)
         if may_be_old and await self._is_old(frame, what):

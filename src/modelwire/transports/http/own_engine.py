@@ -50,7 +50,10 @@ class OwnEngine:
         self._host = cast(str, parts.hostname)
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self._tls = endpoint.options.tls
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
+        # Of several addresses the next one is tried soon; loops of others, such as uvloop, have no such thing.
+        own_loop = isinstance(loop, asyncio.BaseEventLoop)
+        self._eyeballs: dict[str, Any] = {"happy_eyeballs_delay": 0.25} if own_loop else {}
         self._cookies = Cookies()
         self._heads: dict[tuple[str, str], str] = {}
         self._idle: list[_Connection] = []
@@ -140,7 +143,7 @@ class OwnEngine:
                     self._port,
                     ssl=self._tls,
                     server_hostname=self._host if self._tls is not None else None,
-                    happy_eyeballs_delay=0.25,
+                    **self._eyeballs,
                 )
         except TimeoutError:
             raise Broken("it could not be reached in time", unsent=True, hint="is it behind a firewall?") from None
