@@ -5,7 +5,8 @@
 #   make check                the quick part: lint, types, layers, unit tests
 #   make test                 everything
 #   make bench                the measurements
-#   make conformance-server   the official conformance suite, set on our server
+#   make conformance          the official conformance suite, set on our server and on our client
+#                             (make conformance-server, make conformance-client: one of the two)
 #   make format               rewrite the sources in the house style
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -33,7 +34,7 @@ PYTEST := $(PY) -m pytest -n 2 --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo check test bench conformance-server format lint install peers chromium constraints clean
+.PHONY: help demo check test bench conformance conformance-server conformance-client format lint install peers chromium constraints clean
 .DEFAULT_GOAL := help
 
 help:
@@ -60,8 +61,8 @@ test: lint peers chromium
 bench: $(READY) $(PEERS_READY)
 	@$(PY) -m benchmarks $(ARGS)
 
-conformance-server: $(READY) $(SUITE_READY)
-	@$(PY) -m tests.conformance
+conformance conformance-server conformance-client: $(READY) $(SUITE_READY)
+	@$(PY) -m tests.conformance $(patsubst conformance-%,%,$(filter-out conformance,$@))
 
 format: $(READY)
 	@.venv/bin/ruff check --quiet --fix --exit-zero .

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance import suite
+from tests.conformance import server_half, suite
 from tests.conformance.verdicts import EXTENSIONS, Allowances, allowances, judge
 
 pytestmark = [
@@ -17,23 +17,23 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def scenarios() -> dict[str, list[str]]:
-    return suite.scenarios()
+    return suite.scenarios("server")
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with suite.served() as url:
+    with server_half.served() as url:
         yield url
 
 
 @pytest.fixture
 def failures() -> Allowances:
-    return allowances("expected_failures.txt")
+    return allowances("server_expected_failures.txt")
 
 
 @pytest.fixture
 def skips() -> Allowances:
-    return allowances("not_applicable.txt")
+    return allowances("server_not_applicable.txt")
 
 
 @pytest.mark.parametrize("where", [*suite.REVISIONS, EXTENSIONS])
@@ -41,7 +41,7 @@ def test_every_scenario_is_in_order(
     where: str, scenarios: dict[str, list[str]], url: str, failures: Allowances, skips: Allowances
 ) -> None:
     wanted = [name for name in scenarios[where] if not skips.cover(where, name, "*")]
-    problems = judge(where, wanted, suite.run(where, url, wanted), failures, skips)
+    problems = judge(where, wanted, server_half.run(where, url, wanted), failures, skips)
     assert [str(problem) for problem in problems] == []
 
 
@@ -59,6 +59,6 @@ def test_the_suite_has_the_scenarios_that_we_know_of(scenarios: dict[str, list[s
 def test_where_no_server_is_no_scenario_is_in_order(
     where: str, scenarios: dict[str, list[str]], failures: Allowances, skips: Allowances
 ) -> None:
-    found = suite.run(where, f"http://localhost:{suite.unused_port()}/mcp", scenarios[where])
+    found = server_half.run(where, f"http://localhost:{server_half.unused_port()}/mcp", scenarios[where])
     problems = judge(where, scenarios[where], found, failures, skips)
     assert {problem.scenario for problem in problems} == set(scenarios[where])

@@ -60,5 +60,12 @@ def test_a_line_without_a_reason_or_without_a_place_is_refused(line: str) -> Non
         allowances("failures", line)
 
 
-def test_nothing_is_expected_to_fail() -> None:
-    assert allowances("expected_failures.txt") == Allowances("expected_failures.txt", [])
+def test_of_several_checks_with_one_id_a_line_may_name_one_by_its_name() -> None:
+    skipped = [{"id": "headers", "name": f"Header_{of}", "status": "SKIPPED"} for of in ("ping", "initialize")]
+    assert statuses([FINE, *skipped], skips="* ping Header_initialize -- there is none") == ["headers SKIPPED"]
+    assert statuses([FINE, *skipped], skips="* ping headers -- there are none") == []
+
+
+@pytest.mark.parametrize("file", ["server_expected_failures.txt", "client_expected_failures.txt"])
+def test_nothing_is_expected_to_fail(file: str) -> None:
+    assert allowances(file) == Allowances(file, [])
