@@ -21,6 +21,7 @@ from tests.conformance.suite import REVISIONS, Checks, Run, command, environment
 from tests.conformance.verdicts import EXTENSIONS, PROGRAM
 
 AT_ONCE = 2
+NEAR = {"NO_PROXY": "localhost", "no_proxy": "localhost"}
 # The suite splits at blanks, without quotes, and hands the rest to a shell; when it gives up it ends only that one.
 CLIENT = 'exec "$CONFORMANCE_PYTHON" -W error -m tests.conformance.client'
 
@@ -51,9 +52,7 @@ def _one(where: str, program: str, scenario: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["--command", program, "--scenario", scenario, *revision, "-o", folder]
         try:
-            ran = command(
-                "client", *arguments, env=environment(CONFORMANCE_PYTHON=sys.executable, NO_PROXY="localhost")
-            )
+            ran = command("client", *arguments, env=environment(CONFORMANCE_PYTHON=sys.executable, **NEAR))
         except subprocess.TimeoutExpired as error:
             return [_failed(f"the suite did not end within {error.timeout:g} s")]
         written = next(Path(folder).rglob("checks.json"), None)
@@ -76,9 +75,9 @@ def fault(checks: Sequence[dict[str, Any]], status: int, said: str, stdout: str,
         stderr: Its stderr.
     """
     if "Traceback" in stderr:
-        return f"something failed in the client: {stderr[-2000:]}"
+        return f"something failed in the client: {stderr[-800:]}"
     if DONE not in stdout:
-        return f"the client did not come to its end: {stderr[-2000:]}"
+        return f"the client did not come to its end: {stderr[-800:]}"
     if status and not any(check["status"] in ("FAILURE", "WARNING") for check in checks):
         return f"the suite is content with every check, but not with how the client ended: {said[-1000:]}"
     return None
