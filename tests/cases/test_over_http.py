@@ -24,6 +24,7 @@ from tests.cases import (
 from tests.server.http.talk import http_talk
 from tests.wire import BETWEEN, MODERN
 
+pytestmark = pytest.mark.slow  # each of these is held without HTTP as well
 MODULES = (test_json_rpc, test_lifecycle, test_progress_cancel, test_resources, test_tool_results, test_tools)
 REVISIONS = ("2025-03-26", "2025-11-25", MODERN)
 ALONE = "a request of 2026-07-28 stands alone, whatever its id"

@@ -76,7 +76,7 @@ def exists(name: str) -> bool:
     if name.startswith("mw "):
         return command_exists(name.split()[1:])
     if name.startswith("make "):
-        return re.search(rf"^{name.removeprefix('make ')}:", MAKEFILE, re.MULTILINE) is not None
+        return re.search(rf"^(?:[\w-]+ )*{name.removeprefix('make ')}(?: [\w-]+)*:", MAKEFILE, re.MULTILINE) is not None
     if name.endswith("://"):
         return connects_to(name)
     if re.fullmatch(r"\d{4}-\d\d-\d\d", name):

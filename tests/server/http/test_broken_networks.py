@@ -27,6 +27,7 @@ from tests.server.http.raw import Connection, call, connected, heard, opened, po
 from tests.server.http.servers import Bench, make
 from tests.wire import PATIENCE, dumps, modern_meta
 
+pytestmark = pytest.mark.slow
 HERE = "http://127.0.0.1:0/mcp"
 KEPT = (Call, Reply, Stream, HttpSession, RpcConnection, Subscriber)
 

@@ -28,6 +28,8 @@ from tests.server.http.servers import make
 from tests.server.http.sockets import RawSocket, raw_socket, talking
 from tests.wire import MODERN, PATIENCE, dumps, every_revision, modern_meta
 
+pytestmark = pytest.mark.slow  # over real sockets what test_websocket.py holds without
+
 HERE = "ws://127.0.0.1:0/mcp"
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 KEY = {
