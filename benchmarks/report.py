@@ -43,7 +43,7 @@ def _verdict(ratio: Ratio) -> str:
     found = f"{times(ratio.value):<19}"
     if ratio.at_most is None:
         return found
-    return f"{found}{'at most ' + times(ratio.at_most):<17}{'ok' if ratio.kept else 'NOT KEPT'}"
+    return f"{found}{'at most ' + times(ratio.at_most):<19}{'ok' if ratio.kept else 'NOT KEPT'}"
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
