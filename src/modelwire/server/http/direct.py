@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
+from modelwire.log import log as _log
 from modelwire.rpc.bounds import LARGE
 from modelwire.server.http.answers import Whole
 from modelwire.server.http.direct_reply import DirectReply
@@ -20,17 +21,19 @@ from modelwire.server.http.guarded import Guarded
 if TYPE_CHECKING:
     from modelwire.server.http.app import App
 
-MOST_WAITING: Final = 32
-"""Requests of one connection that may wait behind the one that is being answered before no more are read."""
 _heads: dict[int, tuple[Any, bytes]] = {}
 """What every response begins with, by its status, and the headers that it was made of."""
 _NO_PLAIN_PATH: Final = frozenset(b"?%#")
+_FAILED: Final = (
+    b"HTTP/1.1 500 Internal Server Error\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 21\r\n"
+    b"connection: close\r\n\r\nInternal Server Error"
+)
 
 
 class Direct(Guarded):
     """A connection."""
 
-    __slots__ = ("_for_room", "_held", "_size_held")
+    __slots__ = ("_failed", "_for_room", "_held", "_size_held")
 
     app: App
     parser: Any
@@ -42,12 +45,14 @@ class Direct(Guarded):
         """The body, as far as it has come, of a request that nobody has been told of yet."""
         self._size_held = 0
         self._for_room: list[Callable[[], Any]] | None = None
+        self._failed = False
 
     # ------------------------------------------------------------------ reading
 
     def begin(self) -> None:
         """Hold a request back until it is there as a whole, which is nearly always at once."""
         parser, cycle = self.parser, self.cycle
+        self._unset_keepalive_if_required()  # of one that came in the same piece, and was answered already
         if (
             parser.get_method() in (b"POST", b"GET")
             and (cycle is None or cycle.response_complete)
@@ -58,14 +63,16 @@ class Direct(Guarded):
             self._size_held = 0
             return
         super().begin()
-        if len(self.pipeline) < MOST_WAITING:
-            # uvicorn reads no further while one waits behind another; but then nobody would see the client go.
-            self.flow.resume_reading()
+        # uvicorn reads no further while one waits behind another; but then nobody would see the client go.
+        self.flow.resume_reading()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self._held is not None and not self.transport.is_closing():
-            self._let_go()
+            try:
+                self._let_go()
+            except Exception:  # a URL that is none; while data is parsed that becomes the same
+                self.send_400_response("Invalid HTTP request received.")
 
     def on_body(self, body: bytes) -> None:
         if self._held is None:
@@ -112,7 +119,13 @@ class Direct(Guarded):
         scope: Any = self.scope
         scope["method"], scope["path"] = parser.get_method().decode("ascii"), self.url.decode("ascii")
         scope["raw_path"], scope["query_string"] = self.url, b""
-        found = self.app.directly(scope, body, self._reply)
+        try:
+            found = self.app.directly(scope, body, self._reply)
+        except BaseException:
+            # The parser makes a request of it that is no HTTP; see `send_400_response`.
+            _log.exception("answering a request failed")
+            self._failed = True
+            raise
         if isinstance(found, Whole):
             self.write_whole(found)
             self.on_response_complete()
@@ -123,6 +136,17 @@ class Direct(Guarded):
     def _reply(self, silences: Any, *how: Any) -> DirectReply:
         self.cycle = self._answering = DirectReply(self, silences, *how)
         return self.cycle
+
+    def send_400_response(self, msg: str) -> None:
+        if self._failed:
+            self.transport.write(_FAILED)
+            self.transport.close()
+        else:
+            super().send_400_response(msg)
+
+    @property
+    def _idle(self) -> bool:
+        return self._held is None and super()._idle
 
     # ------------------------------------------------------------------ writing
 

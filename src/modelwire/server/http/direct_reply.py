@@ -37,7 +37,7 @@ class DirectReply:
     """
 
     __slots__ = (
-        "_connection", "_events", "_opening", "_silence", "_silences", "_spoke", "begun", "disconnected", "keep_alive",
+        "_connection", "_events", "_opening", "_silence", "_silences", "_size", "_spoke", "begun", "disconnected", "keep_alive",
         "over", "response_complete", "streaming",
     )  # fmt: skip
 
@@ -56,6 +56,8 @@ class DirectReply:
         self._opening = opening
         self._events: list[bytes] = []
         """What is written together, once this turn of the loop is over."""
+        self._size = 0
+        """How many bytes those are: whoever tells of its progress asks for it each time."""
         self._spoke = connection.loop.time()
         self.begun: Begun | None = None
         """Whom it concerns when the response is over, once there is somebody."""
@@ -71,6 +73,7 @@ class DirectReply:
             if not self._events:
                 self._connection.loop.call_soon(self._flush)
             self._events.append(event)
+            self._size += len(event)
 
     def finish(self, answer: bytes, status: int = 200) -> None:
         """Send the answer, the last thing that is sent."""
@@ -93,7 +96,7 @@ class DirectReply:
 
     def crowded(self, mebibytes: int = 1) -> bool:
         """Whether so much waits to be taken."""
-        return not self.over and self._connection.unwritten + sum(map(len, self._events)) > mebibytes << 20
+        return not self.over and self._connection.unwritten + self._size > mebibytes << 20
 
     def when_room(self, callback: Callable[[], Any]) -> None:
         """Call a function once little waits to be taken, by the transport's measure, or nobody will take anything."""
@@ -130,6 +133,7 @@ class DirectReply:
         if not self.response_complete:
             self.over = self.disconnected = self.response_complete = True
             self._events.clear()
+            self._size = 0
             self._let_go(False)
 
     def _flush(self) -> None:
@@ -139,6 +143,7 @@ class DirectReply:
     def _write(self, last: bytes = b"") -> None:
         data = b"".join(self._events)
         self._events.clear()
+        self._size = 0
         self._spoke = self._connection.loop.time()
         parts = (b"%x\r\n" % len(data), data, b"\r\n", last) if data else (last,)
         if not self.streaming:

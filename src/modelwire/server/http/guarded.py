@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sized
 from typing import Any
 
 from httptools import HttpRequestParser
@@ -22,6 +23,10 @@ SEND_SECONDS = 60.0
 """Seconds that a client may take nothing of what waits to be sent to it."""
 MAX_HEADER_BYTES = 64 << 10
 MAX_HEADERS = 200
+MOST_WAITING = 32
+"""Requests of one connection that may wait behind the one that is being answered before no more are read."""
+MOST_READ = 1024
+"""Those that came in one piece with the last that may wait: who sends more than that is no client of ours."""
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 60\r\ncontent-type: text/plain\r\ncontent-length: 30\r\n"
@@ -30,6 +35,10 @@ _FULL = (
 
 
 class _TooLarge(Exception):
+    pass
+
+
+class _TooMany(Exception):
     pass
 
 
@@ -74,12 +83,14 @@ class Flow:
 
     Args:
         transport: The connection's.
+        line: The requests that wait for their turn: while they are many, no more are read.
     """
 
-    __slots__ = ("_room", "_transport", "read_paused", "write_paused")
+    __slots__ = ("_line", "_room", "_transport", "read_paused", "write_paused")
 
-    def __init__(self, transport: Any) -> None:
+    def __init__(self, transport: Any, line: Sized) -> None:
         self._transport = transport
+        self._line = line
         self.read_paused = self.write_paused = False
         self._room: asyncio.Future[None] | None = None
 
@@ -97,8 +108,8 @@ class Flow:
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again."""
-        if self.read_paused:
+        """Read again, if there is room in the line. Whenever one leaves it this is called anew."""
+        if self.read_paused and len(self._line) < MOST_WAITING:
             self.read_paused = False
             self._transport.resume_reading()
 
@@ -147,6 +158,7 @@ class Guarded(HttpToolsProtocol):
         self._data = b""
         """What is being read."""
         self._seen = 0
+        """Bytes since the headers that come began, without what was read together with their first."""
         self._too_large = False
         self._answering: Any = None
         """The request that is being answered; others may wait behind it."""
@@ -155,7 +167,7 @@ class Guarded(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]
-        self.flow = Flow(transport)  # type: ignore[assignment]
+        self.flow = Flow(transport, self.pipeline)  # type: ignore[assignment]
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -184,7 +196,7 @@ class Guarded(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._partial = True
-        self._seen = len(self._data)
+        self._seen = 0  # nobody knows how much of what is being read belongs to those before it
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # What comes after the body is not looked at: no proxy has checked it, and there is no end to it. The rest is
@@ -198,9 +210,15 @@ class Guarded(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._partial = False
         self._wait_no_more()
-        if len(self.headers) > MAX_HEADERS or (self._seen > MAX_HEADER_BYTES and self._size() > MAX_HEADER_BYTES):
+        if len(self.headers) > MAX_HEADERS or (
+            self._seen + len(self._data) > MAX_HEADER_BYTES and self._size() > MAX_HEADER_BYTES
+        ):
             self._too_large = True
             raise _TooLarge
+        if len(self.pipeline) > MOST_READ:
+            _log.warning("a client was cut off: more than %d of its requests wait for their turn", MOST_READ)
+            self.transport.abort()
+            raise _TooMany
         self._before = self.cycle
         self.begin()
 
@@ -262,7 +280,7 @@ class Guarded(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         if self._too_large:
             self._refuse()
-        else:
+        elif not self.transport.is_closing():
             super().send_400_response(msg)
 
     def _size(self) -> int:

@@ -1,0 +1,160 @@
+"""Requests that are answered without ASGI: what else comes over the connection, what fails, and what it may cost."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import time
+from typing import Any
+
+import pytest
+
+from modelwire import Context, Server
+from modelwire.server.http.direct import Direct
+from modelwire.server.http.guarded import MOST_READ
+from tests.leftovers import nothing_left
+from tests.server.http.raw import call, closed, connected, request
+from tests.server.http.servers import make
+from tests.server.http.test_uvicorn import HERE
+from tests.wire import PATIENCE
+
+ADD = {"a": 1, "b": 2}
+
+
+def only_connection() -> Any:
+    found = [each for each in gc.get_objects() if isinstance(each, Direct) and not each.transport.is_closing()]
+    assert len(found) == 1
+    return found[0]
+
+
+async def test_a_request_that_takes_long_keeps_its_connection_though_it_came_behind_one_that_did_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = make()
+    bench.server.add_tool(lambda a, b: a + b, name="quick", inline=True)
+    async with bench.server.serving(HERE) as serving, connected(serving.url) as http:
+        http.writer.write(request("POST", *call("quick", ADD)) + request("POST", *call("wait")))
+        assert (await http.whole())[0] == 200
+        await bench.waiting.wait()
+        assert only_connection().timeout_keep_alive_task is None
+        bench.go.set()
+        assert (await http.whole())[0] == 200
+        assert only_connection().timeout_keep_alive_task is not None
+
+
+async def test_a_connection_is_kept_as_long_whether_headers_and_body_came_together_or_not() -> None:
+    whole = request("POST", *call("add", ADD))
+    end = whole.index(b"\r\n\r\n") + 4
+    async with make().server.serving(HERE) as serving, connected(serving.url) as http:
+        for at in (len(whole), end, end + 1):
+            http.writer.write(whole[:at])
+            async with asyncio.timeout(PATIENCE):
+                while not gc_connections() or only_connection()._partial:
+                    await asyncio.sleep(0.001)
+            http.writer.write(whole[at:])
+            assert (await http.whole())[0] == 200
+            assert only_connection()._patience is None  # which would end it long before
+            assert only_connection().timeout_keep_alive_task is not None
+
+
+def gc_connections() -> bool:
+    return any(isinstance(each, Direct) for each in gc.get_objects())
+
+
+@pytest.mark.parametrize("missing", [0, 3])
+async def test_a_url_that_is_none_is_refused_also_while_the_body_is_awaited(
+    missing: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with nothing_left(caplog), make().server.serving(HERE) as serving:
+        for url in (b"http://[:/", b"http://localhost", b"http://a:99999999/", b"/m\xc3\xa9"):
+            async with connected(serving.url) as http:
+                whole = request("POST", *call("add", ADD)).replace(b"/mcp", url, 1)
+                http.writer.write(whole[: len(whole) - missing])
+                assert (await closed(http)).startswith(b"HTTP/1.1 400 ")
+
+
+async def test_what_nobody_may_contain_ends_its_connection_as_a_failure_of_ours(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = make()
+
+    @bench.server.tool
+    async def interrupted() -> str:
+        raise KeyboardInterrupt
+
+    async with bench.server.serving(HERE) as serving:
+        async with connected(serving.url) as http:
+            http.writer.write(request("POST", *call("interrupted")) + request("POST", *call("note")))
+            found = await closed(http)
+            assert found.startswith(b"HTTP/1.1 500 ")
+            assert found.count(b"HTTP/1.1 ") == 1
+        assert bench.events == []
+        assert [record.exc_info is not None for record in caplog.records if record.levelno == logging.ERROR] == [True]
+        async with connected(serving.url) as http:
+            await http.ask("POST", *call("add", ADD))
+            assert (await http.whole())[0] == 200
+
+
+async def test_to_tell_of_progress_costs_no_more_the_more_was_told_of() -> None:
+    server = Server("many")
+    took: dict[int, float] = {}
+
+    @server.tool
+    async def many(ctx: Context, count: int) -> str:
+        begun = time.process_time()
+        for number in range(count):
+            ctx.progress(number + 1)
+        took[count] = min(took.get(count, 60.0), time.process_time() - begun)
+        return "told"
+
+    async with server.serving(HERE) as serving, connected(serving.url) as http:
+        for count in (500, 500, 500, 8000, 8000):
+            await http.ask("POST", *call("many", {"count": count}, progressToken=1))
+            assert (await http.head())[0] == 200
+            assert len(await http.messages()) == count + 1
+    assert took[8000] < 60 * took[500]  # in proportion it is 16 times, and 256 times if each looked at all before
+
+
+async def test_requests_that_wait_behind_another_are_not_read_without_end() -> None:
+    bench = make()
+    small = request("GET", {"X-Padding": "x" * 600})
+    async with bench.server.serving(HERE) as serving, connected(serving.url) as http:
+        await http.ask("POST", *call("wait"))
+        await bench.waiting.wait()
+        connection = only_connection()
+        http.writer.write(small * 10_000)
+        async with asyncio.timeout(PATIENCE):
+            while not connection.flow.read_paused:
+                await asyncio.sleep(0)
+        bench.go.set()
+        assert (await http.whole())[0] == 200
+        most = 0
+        for _ in range(1000):
+            assert (await http.whole())[0] == 400
+            most = max(most, len(connection.pipeline))
+        assert most < MOST_READ
+        http.writer.transport.abort()
+
+
+async def test_who_sends_more_tiny_requests_than_any_client_would_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
+    bench = make()
+    async with nothing_left(caplog), bench.server.serving(HERE) as serving, connected(serving.url) as http:
+        await http.ask("POST", *call("wait"))
+        await bench.waiting.wait()
+        http.writer.write(b"GET / HTTP/1.1\r\n\r\n" * 10_000)
+        assert await closed(http) == b""
+        async with asyncio.timeout(PATIENCE):
+            await bench.cancelled.wait()
+
+
+async def test_many_requests_that_end_amid_the_headers_of_one_are_not_too_large() -> None:
+    async with make().server.serving(HERE) as serving, connected(serving.url) as http:
+        whole = request("POST", *call("add", ADD))
+        count = (160 << 10) // len(whole)
+        http.writer.write(whole * count + whole[:100])
+        for _ in range(count):
+            assert (await http.whole())[0] == 200
+        http.writer.write(whole[100:])
+        assert json.loads((await http.whole())[2])["result"]["structuredContent"] == 3
