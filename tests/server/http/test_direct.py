@@ -23,44 +23,45 @@ from tests.wire import PATIENCE
 ADD = {"a": 1, "b": 2}
 
 
-def only_connection() -> Any:
-    found = [each for each in gc.get_objects() if isinstance(each, Direct) and not each.transport.is_closing()]
-    assert len(found) == 1
-    return found[0]
+def connections() -> list[Any]:
+    """Those that are open in this process."""
+    return [each for each in gc.get_objects() if isinstance(each, Direct) and not each.transport.is_closing()]
 
 
-async def test_a_request_that_takes_long_keeps_its_connection_though_it_came_behind_one_that_did_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_request_that_takes_long_keeps_its_connection_though_it_came_behind_one_that_did_not() -> None:
     bench = make()
-    bench.server.add_tool(lambda a, b: a + b, name="quick", inline=True)
+
+    @bench.server.tool
+    async def quick() -> str:
+        return "quick"
+
     async with bench.server.serving(HERE) as serving, connected(serving.url) as http:
-        http.writer.write(request("POST", *call("quick", ADD)) + request("POST", *call("wait")))
+        http.writer.write(request("POST", *call("quick")) + request("POST", *call("wait")))
         assert (await http.whole())[0] == 200
         await bench.waiting.wait()
-        assert only_connection().timeout_keep_alive_task is None
+        assert connections()[0].timeout_keep_alive_task is None
         bench.go.set()
         assert (await http.whole())[0] == 200
-        assert only_connection().timeout_keep_alive_task is not None
+        assert connections()[0].timeout_keep_alive_task is not None
 
 
 async def test_a_connection_is_kept_as_long_whether_headers_and_body_came_together_or_not() -> None:
     whole = request("POST", *call("add", ADD))
     end = whole.index(b"\r\n\r\n") + 4
-    async with make().server.serving(HERE) as serving, connected(serving.url) as http:
+    async with make().server.serving(HERE) as serving:
         for at in (len(whole), end, end + 1):
-            http.writer.write(whole[:at])
+            async with connected(serving.url) as http:
+                http.writer.write(whole[:at])
+                async with asyncio.timeout(PATIENCE):
+                    while not connections() or connections()[0]._partial:
+                        await asyncio.sleep(0.001)
+                http.writer.write(whole[at:])
+                assert (await http.whole())[0] == 200
+                assert connections()[0]._patience is None  # which would end it long before
+                assert connections()[0].timeout_keep_alive_task is not None
             async with asyncio.timeout(PATIENCE):
-                while not gc_connections() or only_connection()._partial:
+                while connections():
                     await asyncio.sleep(0.001)
-            http.writer.write(whole[at:])
-            assert (await http.whole())[0] == 200
-            assert only_connection()._patience is None  # which would end it long before
-            assert only_connection().timeout_keep_alive_task is not None
-
-
-def gc_connections() -> bool:
-    return any(isinstance(each, Direct) for each in gc.get_objects())
 
 
 @pytest.mark.parametrize("missing", [0, 3])
@@ -123,7 +124,7 @@ async def test_requests_that_wait_behind_another_are_not_read_without_end() -> N
     async with bench.server.serving(HERE) as serving, connected(serving.url) as http:
         await http.ask("POST", *call("wait"))
         await bench.waiting.wait()
-        connection = only_connection()
+        connection = connections()[0]
         http.writer.write(small * 10_000)
         async with asyncio.timeout(PATIENCE):
             while not connection.flow.read_paused:
