@@ -83,9 +83,9 @@ def posted(message: Any) -> tuple[dict[str, str], bytes]:
     return {"Content-Type": "application/json", "Accept": BOTH, **Modern.headers(message)}, dumps(message)
 
 
-async def opened(http: Connection, revision: str = "2025-11-25", path: str = "/mcp") -> dict[str, str]:
+async def opened(http: Connection, revision: str = "2025-11-25", path: str = "/mcp", **params: Any) -> dict[str, str]:
     """Shake hands; return the headers of the session."""
-    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening(revision)}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening(revision, **params)}
     await http.ask("POST", {"Content-Type": "application/json", "Accept": BOTH}, dumps(message), path)
     _, headers, _ = await http.whole()
     session = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import logging
@@ -159,3 +160,34 @@ async def test_many_requests_that_end_amid_the_headers_of_one_are_not_too_large(
             assert (await http.whole())[0] == 200
         http.writer.write(whole[100:])
         assert json.loads((await http.whole())[2])["result"]["structuredContent"] == 3
+
+
+async def test_an_answer_of_a_server_that_is_ending_says_that_it_is_the_last() -> None:
+    for tool in ("wait", "waits_and_tells"):
+        bench = make()
+        server = bench.server
+
+        @server.tool
+        async def waits_and_tells(ctx: Context) -> str:
+            await bench.wait("it")  # noqa: B023
+            ctx.progress(1)
+            return "told"
+
+        async with contextlib.AsyncExitStack() as stack:
+            async with server.serving(HERE) as serving:
+                http = await stack.enter_async_context(connected(serving.url))
+                await http.ask("POST", *call(tool, progressToken=1))
+                await bench.waiting.wait()
+                (connection,) = connections()
+                ending = asyncio.create_task(go_once_ending(connection, bench.go))
+            await ending
+            found = await closed(http)
+            assert found.startswith(b"HTTP/1.1 200 ")
+            assert b"connection: close\r\n" in found.partition(b"\r\n\r\n")[0] + b"\r\n"
+
+
+async def go_once_ending(connection: Any, go: asyncio.Event) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while connection.cycle.keep_alive:
+            await asyncio.sleep(0.001)
+    go.set()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from modelwire.server.http.direct import Direct
 
 _LAST: Final = b"0\r\n\r\n"
+_LAST_ONE: Final = (b"connection", b"close")
 
 
 class _Nobody:
@@ -37,8 +38,8 @@ class DirectReply:
     """
 
     __slots__ = (
-        "_connection", "_events", "_opening", "_silence", "_silences", "_size", "_spoke", "begun", "disconnected", "keep_alive",
-        "over", "response_complete", "streaming",
+        "_connection", "_events", "_opening", "_silence", "_silences", "_size", "_spoke", "begun", "disconnected",
+        "keep_alive", "over", "response_complete", "streaming",
     )  # fmt: skip
 
     message_event: Final = _Nobody()  # what uvicorn wants to tell
@@ -84,7 +85,7 @@ class DirectReply:
             self.end()
         else:
             self.over = True
-            self._connection.write_whole(Whole(status, answer))
+            self._connection.write_whole(Whole(status, answer, () if self.keep_alive else (_LAST_ONE,)))
             self._complete()
 
     def end(self) -> None:
@@ -148,7 +149,8 @@ class DirectReply:
         parts = (b"%x\r\n" % len(data), data, b"\r\n", last) if data else (last,)
         if not self.streaming:
             self.streaming = True
-            head = self._connection.head(200, (*STREAM_HEADERS, (b"transfer-encoding", b"chunked")))
+            last_one = () if self.keep_alive else (_LAST_ONE,)
+            head = self._connection.head(200, (*STREAM_HEADERS, *last_one, (b"transfer-encoding", b"chunked")))
             parts = (head, b"\r\n", *parts)
         self._connection.transport.write(b"".join(parts))
 
