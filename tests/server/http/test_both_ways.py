@@ -378,3 +378,25 @@ CONVERSATIONS: dict[str, Conversation] = {
 def test_conversations_are_the_same(loop: str, talk: Conversation) -> None:
     direct, mounted = both(loop, talk)
     assert direct == mounted
+
+
+@every_loop
+def test_silence_is_broken_alike(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("modelwire.server.http.handshake.SOON", 0.05)
+
+    async def talk(way: Way) -> Any:
+        heard: list[Any] = []
+        async with connected(way.url) as http:
+            for revision in ("2025-11-25", "2025-03-26"):
+                way.bench.go.clear()
+                session = await opened(http, revision)
+                http.writer.write(asked(session, "wait"))
+                heard += [(await http.head())[0], await http.chunk()]
+                way.bench.go.set()
+                heard.append(await http.messages())
+        return heard
+
+    direct, mounted = both(loop, talk)
+    assert direct == mounted
+    assert direct[0][1].startswith(b"id: 1-0\n")
+    assert direct[0][4] == b":\n\n"

@@ -52,7 +52,8 @@ class Direct(Guarded):
     def begin(self) -> None:
         """Hold a request back until it is there as a whole, which is nearly always at once."""
         parser, cycle = self.parser, self.cycle
-        self._unset_keepalive_if_required()  # of one that came in the same piece, and was answered already
+        if self.timeout_keep_alive_task is not None:  # one that came in the same piece was answered already
+            self._unset_keepalive_if_required()
         if (
             parser.get_method() in (b"POST", b"GET")
             and (cycle is None or cycle.response_complete)

@@ -115,9 +115,10 @@ class DirectReply:
 
     def break_silence(self) -> None:
         """Say that it is still there."""
-        if self._opening is not None and not self.streaming:
+        if self._opening is not None and not (self.streaming or self._events):
             self._opening(self)
-        self.post(sse.COMMENT)
+        if not self._events:  # what is about to be sent breaks it as well
+            self.post(sse.COMMENT)
 
     # ------------------------------------------------------------------ its life
 
