@@ -7,7 +7,9 @@ import contextlib
 import gc
 import json
 import logging
+import random
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,10 +18,13 @@ from modelwire import Context, Server
 from modelwire.server.http.direct import Direct
 from modelwire.server.http.guarded import MOST_READ
 from tests.leftovers import nothing_left
-from tests.server.http.raw import call, closed, connected, request
+from tests.server.http.both_ways import bench as bench_of_both_ways
+from tests.server.http.both_ways import responses
+from tests.server.http.raw import Connection, call, closed, connected, opened, request
 from tests.server.http.servers import make
+from tests.server.http.test_both_ways import KINDS, STAYING
 from tests.server.http.test_uvicorn import HERE
-from tests.wire import PATIENCE
+from tests.wire import PATIENCE, dumps
 
 ADD = {"a": 1, "b": 2}
 
@@ -93,7 +98,19 @@ async def test_what_nobody_may_contain_ends_its_connection_as_a_failure_of_ours(
             assert found.startswith(b"HTTP/1.1 500 ")
             assert found.count(b"HTTP/1.1 ") == 1
         assert bench.events == []
-        assert [record.exc_info is not None for record in caplog.records if record.levelno == logging.ERROR] == [True]
+        async with connected(serving.url) as http:
+            session = await opened(http)
+        for status in (b"500", b"500", b"200"):
+            tool = "interrupted" if status == b"500" else "note"
+            params = {"name": tool, "arguments": {}}
+            async with connected(serving.url) as http:
+                await http.ask(
+                    "POST", session, dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+                )
+                assert (await http.reader.readline()).startswith(b"HTTP/1.1 " + status)
+        assert [record.exc_info is not None for record in caplog.records if record.levelno == logging.ERROR] == [
+            True
+        ] * 3
         async with connected(serving.url) as http:
             await http.ask("POST", *call("add", ADD))
             assert (await http.whole())[0] == 200
@@ -191,3 +208,41 @@ async def go_once_ending(connection: Any, go: asyncio.Event) -> None:
         while connection.cycle.keep_alive:
             await asyncio.sleep(0.001)
     go.set()
+
+
+@pytest.mark.slow
+async def test_a_server_that_ends_amid_requests_tears_no_answer_and_keeps_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("modelwire.server.http.run.GRACE", 0.1)
+    draw = random.Random(1)
+    found = bench_of_both_ways()
+    kinds = [kind for kind in sorted(KINDS | STAYING) if kind not in ("a failure", "expected", "a head")]
+
+    async def ask(http: Connection, sessions: Sequence[dict[str, str]]) -> None:
+        with contextlib.suppress(ConnectionError):
+            while True:
+                http.writer.write((KINDS | STAYING)[draw.choice(kinds)](sessions[0], sessions[1]))
+                await http.writer.drain()
+                await asyncio.sleep(0)
+
+    async def read(http: Connection) -> bytes:
+        heard = b""
+        with contextlib.suppress(ConnectionError):
+            while chunk := await http.reader.read(1 << 16):
+                heard += chunk
+            return heard
+        return b""  # reset, with what was not read yet
+
+    async with nothing_left(caplog), contextlib.AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+        readers: list[asyncio.Task[bytes]] = []
+        async with found.server.serving(HERE) as serving:
+            for _ in range(20):
+                http = await stack.enter_async_context(connected(serving.url))
+                group.create_task(ask(http, [await opened(http), await opened(http, "2025-03-26")]))
+                readers.append(group.create_task(read(http)))
+            await asyncio.sleep(0.1)
+        for reader in readers:
+            last = responses(await reader, [])[-1:]
+            assert not any("half a head" in answer or "cut off" in (answer[-1] or ()) for answer in last), last
+    assert connections() == []

@@ -219,7 +219,11 @@ class HttpSession:
 
     def answer_now(self, call: Call, now: Callable[[Call], bytes]) -> bytes:
         """Return the answer to a call that never waits; nobody can come back to what is over at once."""
-        frame = self._server.dispatcher.frame_now(call, now)
+        try:
+            frame = self._server.dispatcher.frame_now(call, now)
+        except BaseException:
+            call.cancel("its answer failed")  # who calls again with the same id would be told that it is still open
+            raise
         call.deliver = _to_nobody
         call.answered(frame)
         self.told(frame)
