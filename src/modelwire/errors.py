@@ -233,6 +233,7 @@ class RequestTimeout(LocalError):
         setting: The parameter that was the limit.
         process: The state of the server's process, one clause; empty where there is none.
         stderr: The end of what it wrote to stderr.
+        place: Where the request went, where that is worth a word.
     """
 
     def __init__(
@@ -244,8 +245,9 @@ class RequestTimeout(LocalError):
         *,
         process: str = "",
         stderr: str = "",
+        place: str = "",
     ) -> None:
-        text = f"no answer to {method} within {seconds:g} s"
+        text = f"no answer to {method}{f' from {place}' if place else ''} within {seconds:g} s"
         text += f"; meanwhile: {'; '.join(heard)}" if heard else "; nothing was heard meanwhile"
         text += f"; {process}" if process else ""
         tail = _last_lines(stderr, 5)

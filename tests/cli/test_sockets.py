@@ -190,7 +190,8 @@ def test_an_address_that_cannot_be_served_ends_with_1(address: str, said: str) -
         (["unix:///nowhere.py", "--env", "A=1"], 1, "--env is for servers that mw starts"),
         (["ws://127.0.0.1:1/x"], 4, "cannot connect to ws://127.0.0.1:1/x: nothing listens there"),
         (["ws://:1"], 1, "write ws://HOST:PORT/PATH or wss://HOST/PATH"),
-        (["http://127.0.0.1:1"], 1, "is an address; this version knows ws://HOST:PORT/PATH, tcp://HOST:PORT and unix"),
+        (["http://127.0.0.1:1"], 4, "http://127.0.0.1:1/: nothing listens there"),
+        (["gopher://127.0.0.1:1"], 1, "is an address; this version knows http://HOST/PATH, ws://HOST:PORT/PATH, tcp"),
     ],
 )
 def test_what_is_wrong_with_an_address_is_told(words: list[str], code: int, said: str) -> None:
@@ -200,14 +201,12 @@ def test_what_is_wrong_with_an_address_is_told(words: list[str], code: int, said
 
 
 def test_an_address_is_a_target_whatever_it_ends_with() -> None:
-    for target in ("tcp://127.0.0.1:9000", "tcp://[::1]:9000", "unix:///run/server.py", "ws://a/server.py"):
+    for target in ("tcp://127.0.0.1:9000", "tcp://[::1]:9000", "unix:///run/server.py", "ws://a/server.py", "http://a/b.py"):
         assert is_address(target)
         assert resolve(target, None).server == target
-    with pytest.raises(Failure):
-        resolve("http://127.0.0.1:1", None)
 
 
 def test_the_help_names_addresses() -> None:
     for command in ("list", "call", "read", "prompt"):
-        assert "tcp://HOST:PORT" in mw(command, "--help").out
+        assert {"http://HOST/PATH,", "tcp://HOST:PORT"} <= set(mw(command, "--help").out.split())
     assert "--listen ADDRESS" in mw("run", "--help").out

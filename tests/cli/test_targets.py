@@ -92,6 +92,11 @@ def test_a_command_in_the_targets_place_is_shown_where_it_belongs(words: str, ad
     assert no_python_file(target, "mw call", given).splitlines()[1] == f"  {advised}"
 
 
+@pytest.mark.parametrize("target", ["127.0.0.1:8000/mcp", "localhost:8000", "example.com/mcp"])
+def test_an_address_without_its_scheme_is_shown_with_one(target: str) -> None:
+    assert f"such as:\n  mw list http://{target}\n" in no_python_file(target, "mw list", [target]) + "\n"
+
+
 def test_a_python_file_after_an_interpreter_is_said_to_need_no_command() -> None:
     advice = no_python_file("python", "mw call", ["python", "shop.py", "get", "name=a b"])
     assert advice.splitlines()[-1] == "  mw call shop.py get 'name=a b'"

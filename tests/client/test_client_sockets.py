@@ -191,7 +191,7 @@ async def test_what_connecting_has_taken_is_missing_from_the_opening() -> None:
         await clock.advance(6)
         assert not connecting.done()
         await clock.advance(2)
-        with pytest.raises(RequestTimeout, match="no answer to server/discover within 7 s"):
+        with pytest.raises(RequestTimeout, match=f"no answer to server/discover from {url} within 7 s"):
             await connecting
 
 

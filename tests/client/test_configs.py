@@ -150,7 +150,7 @@ def test_an_address_has_headers() -> None:
         ({"command": "a", "env": {"K": {"x": SECRET}}}, '"env.K" must be a string, not dict'),
         ({"command": "a", "cwd": []}, '"cwd" must be a string, not list'),
         ({"url": 5}, '"url" is no address'),
-        ({"url": "server.py"}, '"url" is no address; a program goes into "command"'),
+        ({"url": "server.py"}, '"url" is no address such as http://HOST/PATH; a program goes into "command"'),
         ({"url": "http://x", "headers": SECRET}, '"headers" must be an object of strings, not str'),
     ],
 )

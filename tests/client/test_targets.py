@@ -44,6 +44,11 @@ def target(what: Any, **more: Any) -> Target:
         ("https://x:port/", "write http://HOST:PORT/PATH or https://HOST/PATH"),
         ("tcp://127.0.0.1", "the port is missing; write tcp://HOST:PORT"),
         ("unix://run/x.sock", "write unix:// and a path from the root, with three slashes in all"),
+        ("127.0.0.1:8000/mcp", "an address begins with http:// or ws://, such as 'http://127.0.0.1:8000/mcp'"),
+        ("localhost:8000", "an address begins with http:// or ws://, such as 'http://localhost:8000'"),
+        ("example.com/mcp", "an address begins with http:// or ws://, such as 'http://example.com/mcp'"),
+        ("htp://me:secret@example.com/mcp", "'htp://example.com/mcp' is no address .*: http://HOST/PATH, ws://HOST"),
+        ("server.js", r"give a command as a list, such as \['node', 'server.js'\]"),
         ("no_such_server.py", "there is no file 'no_such_server.py'"),
     ],
 )

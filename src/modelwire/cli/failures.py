@@ -31,6 +31,17 @@ FAILED = 5
 TIMEOUT = 7
 INTERRUPTED = 130
 
+_ADVICE = {
+    "give it headers={'Authorization': 'Bearer ...'}": 'put "headers" with it beside the "url" in FILE.json, and name '
+    "it FILE.json#SERVER",
+    "give it the token with headers=": 'put "headers" with the token beside the "url" in FILE.json, and name it '
+    "FILE.json#SERVER",
+    "for one of your own, give verify='ca.pem'": "for one of your own, set SSL_CERT_FILE=ca.pem",
+    "Pass verify= a file with the authority that signed it": "Set SSL_CERT_FILE to a file with the authority that "
+    "signed it",
+}
+"""What is advised of arguments in Python, and what does the same for `mw`."""
+
 STDERR_LINES = 20
 """How much of the server's stderr a failure shows, and of it the beginning of a long traceback."""
 TRACEBACK = "Traceback (most recent call last):"
@@ -159,6 +170,8 @@ def failure_of(error: ModelwireError, stderr: str = "") -> Failure:
     code, kind = next(((code, kind) for type_, code, kind in _KINDS if isinstance(error, type_)), (FAILED, "failed"))
     details: dict[str, Any] = {}
     message = str(error)
+    for python, here in _ADVICE.items():
+        message = message.replace(python, here)
     if isinstance(error, RpcError):
         details = {"code": error.code} | ({} if error.data is None else {"data": error.data})
         message = f"the server answered with an error: {error}"

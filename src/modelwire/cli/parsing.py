@@ -17,6 +17,7 @@ TARGET is one of:
                      (`python FILE.py`); if not, its Server object is served by `mw run FILE.py`.
   FILE.py:OBJECT     that Server object of the file, served by `mw run`.
   FILE.json#SERVER   a server of a configuration file with `mcpServers`.
+  http://HOST/PATH, or https://: a server over HTTP. Its "headers" (a token) go into FILE.json, beside its "url".
   tcp://HOST:PORT    a server that listens there, as after `mw run FILE.py --listen tcp://127.0.0.1:9000`.
   unix:///PATH       the same on a Unix socket.
   ws://HOST:PORT/PATH, or wss://: the same as a WebSocket.

@@ -148,6 +148,10 @@ def no_python_file(target: str, program: str = "mw call", words: Sequence[str] =
         program: The command, such as ``mw call``.
         words: What followed it on the command line.
     """
+    from modelwire.client.targets import is_bare_address
+
+    if is_bare_address(target):
+        return f"{target!r} is no .py file. An address begins with http:// or ws://, such as:\n  {program} http://{target}"
     if "://" in target:
         known = "http://HOST/PATH, ws://HOST:PORT/PATH, tcp://HOST:PORT and unix:///PATH"
         return f"{target!r} is an address; this version knows {known} only"

@@ -94,7 +94,12 @@ class Contact:
                 raise ConnectionFailed(failed[0]) from failed[1]
             raise at_start(error, link.connection, opener.strays) from None
         except RequestTimeout as late:
-            raise still_waiting(late, link.stream) from None
+            raise still_waiting(late, link.stream, self._target.place) from None
+        except ConnectionFailed as error:
+            place = self._target.place
+            if place in str(error):
+                raise
+            raise ConnectionFailed(f"{place}: {error}") from error.__cause__
         session.peer = Peer(opened.revision, opened.info)
         link.connection.batching = opened.revision.batching
         link.connection.answers_requests = opened.revision.server_requests

@@ -86,6 +86,8 @@ class Contacts:
         self._restarts = Restarts()
         self._reopening: asyncio.Task[None] | None = None
         self._restoring: asyncio.Task[None] | None = None
+        self._vain: ConnectionFailed | None = None
+        """Why the last attempt to open the connection again was in vain."""
         self._closing: asyncio.Task[None] | None = None
         self._closed = False
         """Set when somebody has asked for the end; an opening that is under way then stops."""
@@ -231,7 +233,7 @@ class Contacts:
         contact.on_gap = self._hearing.gap
         self._opened = await contact.open(self._opener, timeout)
         self._remember(self._opened.revision)
-        why, self._loss = self._loss, None
+        why, self._loss, self._vain = self._loss, None, None
         if why is not None:
             _log.info("%s was opened again", self._target.name)
             self.on_reopened(why)
@@ -290,10 +292,11 @@ class Contacts:
         delay = self._restarts.next(loop.time())
         if delay is None:
             rest = self._restarts.forgiven_in(loop.time())
-            raise why.again(
-                f"the connection was lost {MOST} times within {WINDOW:g} s and is left alone for {rest:.0f} s; "
-                "client.connect() opens it at once"
-            )
+            tried = f"the connection was lost {MOST} times within {WINDOW:g} s and"
+            if self._vain is not None:
+                tried = f"{MOST} attempts within {WINDOW:g} s to open the connection again have failed, and it"
+            last = f" (the last: {self._vain})" if self._vain is not None else ""
+            raise why.again(f"{tried} is left alone for {rest:.0f} s; client.connect() opens it at once{last}")
         await asyncio.sleep(delay)
 
     async def _open_again(self) -> None:
@@ -312,6 +315,7 @@ class Contacts:
                 await self._release()
                 if self._reached or not (isinstance(error, ConnectionFailed) and self._target.elsewhere):
                     raise
+                self._vain = error
                 _log.info("%s is not there yet: %s", self._target.name, error)
 
     async def ready(self, method: str, what: str = "was not sent", *, began: float, until: float | None) -> Contact:

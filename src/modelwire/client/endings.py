@@ -46,10 +46,10 @@ def at_start(error: ConnectionLost, connection: Connection, strays: Sequence[str
     return error
 
 
-def still_waiting(late: RequestTimeout, stream: MessageStream | None) -> RequestTimeout:
-    """Return the error for an answer that did not come, with what the server's process does."""
+def still_waiting(late: RequestTimeout, stream: MessageStream | None, place: str = "") -> RequestTimeout:
+    """Return the error for an answer that did not come, with what the server's process does, or where it was asked."""
     if not isinstance(stream, ProcessStream):
-        return late
+        return RequestTimeout(late.method, late.seconds, late.heard, late.setting, place=place) if place else late
     state = "the server's process is running"
     if stream.exit_code is not None:
         state = f"the server's process {describe_exit(stream.exit_code)}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from modelwire.errors import ConfigError, ConnectionLost, HttpFailed, ModelwireError, RequestTimeout
+from modelwire.errors import ConfigError, ConnectionLost, HttpFailed, MethodNotFound, ModelwireError, RequestTimeout
 from modelwire.log import log as _log
 from modelwire.protocol import types as t
 from modelwire.protocol import wire
@@ -265,7 +265,12 @@ class Listening:
             assert self._timeout is not None
             raise RequestTimeout("subscriptions/listen", self._timeout, ["the server did not acknowledge it"])
         if not self._request.cancelled():  # by `aclose`
-            self._request.result()
+            try:
+                self._request.result()
+            except MethodNotFound as error:
+                told = f"the server does not tell of changes on {self._conversation.contacts.opened.revision}"
+                hint = "a client with revision='2025-11-25' may hear of them"
+                raise MethodNotFound(error.code, f"{told}; {hint}. It said: {error.message}", error.data) from error
         return t.SubscriptionFilter()
 
     def _found_again(self) -> None:

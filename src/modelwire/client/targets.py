@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import re
 import shlex
 import ssl
 import sys
@@ -29,7 +30,7 @@ from modelwire.rpc.stream import Link
 from modelwire.rules.pending import Outgoing
 from modelwire.rules.session import Session
 from modelwire.rules.settings import several, table
-from modelwire.transports.http.endpoint import HttpOptions, endpoint, is_http_url
+from modelwire.transports.http.endpoint import HttpOptions, endpoint, is_http_url, shown_url
 from modelwire.transports.launch import check_variable
 from modelwire.transports.memory import memory_pair
 from modelwire.transports.process import spawn
@@ -201,6 +202,12 @@ class Target:
         return getattr(self._target, "__name__", type(self._target).__name__)
 
     @property
+    def place(self) -> str:
+        """The address where it listens, or its name in a configuration; empty for what has no address."""
+        there = self._address is not None or self._websocket is not None or self.endpoint is not None
+        return str(self) if there else ""
+
+    @property
     def name(self) -> str:
         """What to call it in the log: of a command only what it runs, since arguments may be secrets."""
         if self.command is None:
@@ -218,8 +225,7 @@ class Target:
     @property
     def elsewhere(self) -> bool:
         """Whether the server lives without us, so that it may be there again a moment after it was gone."""
-        there = self._address is not None or self._websocket is not None or self.endpoint is not None
-        return there or _opens(self._target)
+        return bool(self.place) or _opens(self._target)
 
     async def link(self, dispatcher: Dispatcher, session: Session, observers: Sequence[Observer]) -> Wire:
         """Open what a conversation goes over; the arguments are those of `modelwire.rpc.stream.Link`.
@@ -354,7 +360,18 @@ def _is_stream(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("receive", "send", "aclose"))
 
 
+_ADDRESSES = "http://HOST/PATH, ws://HOST:PORT/PATH, tcp://HOST:PORT or unix:///PATH"
 _RUNNERS = {".js": "node", ".mjs": "node", ".cjs": "node", ".ts": "npx", ".sh": "sh", ".rb": "ruby"}
+_BARE = re.compile(r"([\w.-]+:\d+|localhost|[\w-]+(?:\.[\w-]+)+(?=/))(?:/\S*)?\Z")
+
+
+def is_bare_address(target: str) -> bool:
+    """Whether a target looks like an address without its ``http://``: a host with a port, or with a path."""
+    found = _BARE.match(target)
+    if found is None or os.path.exists(target):
+        return False
+    files = (".py", *_RUNNERS)
+    return not target.endswith(files) and not found[1].partition(":")[0].endswith(files)
 
 
 def _check_address(entry: configs.Entry) -> None:
@@ -369,8 +386,7 @@ def _check_address(entry: configs.Entry) -> None:
             checked(entry.target) if websocket else parse_address(entry.target)
         except ConfigError:
             raise ConfigError(
-                f'{entry.where}: "url" is no address that this version can open: http://HOST/PATH, '
-                "ws://HOST:PORT/PATH, tcp://HOST:PORT or unix:///PATH"
+                f'{entry.where}: "url" is no address that this version can open: {_ADDRESSES}'
             ) from None
 
 
@@ -408,6 +424,12 @@ def _from_string(target: str) -> list[str]:
     file, name = split_object(target)
     if name is not None and file.endswith(".py") and os.path.exists(file):
         return [sys.executable, *SERVED, f"{os.path.abspath(file)}:{name}"]
+    if "://" in target:
+        raise ConfigError(f"{shown_url(target)!r} is no address that this version can open: {_ADDRESSES}")
+    if is_bare_address(target):
+        raise ConfigError(
+            f"{target!r} is no .py file; an address begins with http:// or ws://, such as {f'http://{target}'!r}"
+        )
     if not target.endswith(".py"):
         runner = _RUNNERS.get(os.path.splitext(target)[1], "program")
         raise ConfigError(f"{target!r} is no .py file; give a command as a list, such as {[runner, target]!r}")

@@ -15,6 +15,7 @@ from modelwire import (
     HttpFailed,
     PeerError,
     ProtocolViolation,
+    RequestTimeout,
     Server,
 )
 from modelwire.transports.http import exchange
@@ -141,7 +142,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "500": (
         page(500),
         HttpFailed,
-        r"answered with HTTP 500; the server failed.*It said \(text/html\): <html><h1>Gateway",
+        r"answered with HTTP 500; the server failed.*It said \(text/html\): Gateway",
     ),
     "502": (page(502), HttpFailed, "HTTP 502; a proxy in between"),
     "403": (
@@ -232,6 +233,52 @@ async def test_tls_where_there_is_none_says_so() -> None:
         assert serving.url is not None
         with pytest.raises(ConnectionFailed, match="TLS failed"):
             await Client(serving.url.replace("http://", "https://")).connect()
+
+
+@pytest.mark.parametrize("fault", [_reset, _half_closed], ids=["reset", "closed"])
+async def test_a_server_that_hangs_up_at_once_may_speak_tls_and_one_that_has_answered_does_not(fault: Any) -> None:
+    async with web(fault) as server:
+        with pytest.raises(ConnectionFailed, match=r"http://.*; does it speak TLS \(https://\) perhaps\?"):
+            await Client(server.url).connect()
+    async with web(modern(fault)) as server, Client(server.url) as client:
+        with pytest.raises(HttpFailed) as caught:
+            await client.call("t")
+        assert "TLS" not in str(caught.value)
+
+
+async def test_what_a_web_page_says_is_told_without_its_tags() -> None:
+    said = b"<html><style>p {color: red}</style><p>Error code: 501</p><p>Unsupported method &amp; more</p></html>"
+    async with web(page(501, said)) as server:
+        with pytest.raises(ConnectionFailed) as caught:
+            await Client(server.url).connect()
+    text = str(caught.value)
+    assert "HTTP 501; POST is not known there: it may be no MCP endpoint" in text
+    assert text.endswith("It said (text/html): Error code: 501 Unsupported method & more")
+
+
+async def test_a_refusal_to_open_says_where_it_came_from() -> None:
+    async def play(request: Request, out: Out) -> None:
+        await out.error(None, -32601, "there is nothing here", 404)
+
+    async with web(play) as server:
+        with pytest.raises(ConnectionFailed) as caught:
+            await Client(server.url).connect()
+    assert f"{server.url}: the server refuses to open a conversation: there is nothing here" in str(caught.value)
+
+
+async def test_a_proxy_that_is_not_there_is_named_without_its_password() -> None:
+    with pytest.raises(ConnectionFailed, match=r"/mcp through the proxy http://127.0.0.1:1: nothing listens") as caught:
+        await Client("http://127.0.0.1:2/mcp", proxy="http://me:secret@127.0.0.1:1").connect()
+    assert "secret" not in str(caught.value)
+
+
+async def test_a_server_that_never_answers_is_named() -> None:
+    async def play(request: Request, out: Out) -> None:
+        await out.gone()
+
+    async with web(play) as server:
+        with pytest.raises(RequestTimeout, match=f"no answer to server/discover from {server.url} within 0.05 s"):
+            await Client(server.url, connect_timeout=0.05).connect()
 
 
 async def test_who_may_not_ask_is_told_so_at_once() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import html
 import os
+import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
 
 from modelwire.errors import HttpFailed
 from modelwire.rules.http_request import media_type
-from modelwire.transports.http.endpoint import Endpoint
+from modelwire.transports.http.endpoint import Endpoint, proxy_for, shown_url
 from modelwire.transports.http.engine import Broken
 
 EXCERPT = 500
@@ -34,10 +36,16 @@ _HINTS = {
     421: "the server does not serve this host name",
     429: "there were too many requests; ask more slowly",
     500: "the server failed; its log says why",
+    501: "POST is not known there: it may be no MCP endpoint",
     502: "a proxy in between cannot reach the server behind it",
     503: "the server is not available at the moment",
     504: "a proxy in between got no answer from the server behind it",
 }
+
+
+_OPENING = ("server/discover ", "initialize ")
+"""How what opens a conversation is told of."""
+_TAGS = re.compile(r"(?is)<(style|script)\b.*?(?:</\1\s*>|\Z)|<[^>]*(?:>|\Z)")
 
 
 def broken_by(error: BaseException, *, connecting: bool) -> Broken:
@@ -108,12 +116,21 @@ def _plain(error: BaseException) -> str:
 def failed(endpoint: Endpoint, what: str, broken: Broken) -> HttpFailed:
     """Return the error for a request that came to no reply, or whose reply broke off."""
     hint = f"; {broken.hint}" if broken.hint else ""
+    if not broken.unsent and what.startswith(_OPENING) and endpoint.options.tls is None:
+        hint = "; does it speak TLS (https://) perhaps?"
     return HttpFailed(
-        f"{what}: {endpoint.shown}: {endpoint.masked(str(broken))}{hint}",
+        f"{what}: {endpoint.shown}{_through(endpoint)}: {endpoint.masked(str(broken))}{hint}",
         url=endpoint.shown,
         unsent=broken.unsent,
         broken=True,
     )
+
+
+def _through(endpoint: Endpoint) -> str:
+    """Return what is in between, where that is known: what fails may be there."""
+    options = endpoint.options
+    proxy = proxy_for(endpoint.url, options.proxy) if options.http is None else None
+    return "" if proxy is None else f" through the proxy {shown_url(proxy).rstrip('/')}"
 
 
 def refused(
@@ -155,7 +172,8 @@ def _told(
 ) -> HttpFailed:
     excerpt = excerpt_of(endpoint, body)
     kind = media_type(content_type)
-    shown = f". It said ({kind or 'no type'}): {excerpt}" if excerpt else ""
+    words = _words_of(excerpt_of(endpoint, body, 8 * EXCERPT)) if kind == "text/html" else excerpt
+    shown = f". It said ({kind or 'no type'}): {words}" if words else ""
     return HttpFailed(
         f"{text}{shown}",
         status=status,
@@ -166,9 +184,17 @@ def _told(
     )
 
 
-def excerpt_of(endpoint: Endpoint, body: bytes) -> str:
+def _words_of(page: str) -> str:
+    """Return what people would read of a page, from its beginning."""
+    return _cut(" ".join(html.unescape(_TAGS.sub(" ", page)).split()), EXCERPT)
+
+
+def excerpt_of(endpoint: Endpoint, body: bytes, most: int = EXCERPT) -> str:
     """Return the beginning of a body in one line, without secrets that it repeats."""
     text = endpoint.masked(body[: 8 * EXCERPT].decode("utf-8", "replace"))
     text = "".join(character if character.isprintable() else " " for character in text)
-    text = " ".join(text.split())
-    return text if len(text) <= EXCERPT else f"{text[:EXCERPT]} ..."
+    return _cut(" ".join(text.split()), most)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]} ..."
