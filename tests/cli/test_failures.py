@@ -1,8 +1,16 @@
-"""What a failure shows of the server's stderr."""
+"""What a failure shows of the server's stderr, and what it advises."""
 
 from __future__ import annotations
 
-from modelwire.cli.failures import FAILED, STDERR_LINES, TRACEBACK, Failure, stderr_end
+import ssl
+
+import pytest
+
+from modelwire.cli.failures import FAILED, STDERR_LINES, TRACEBACK, Failure, failure_of, stderr_end
+from modelwire.errors import ConnectionFailed
+from modelwire.transports import websocket_connect
+from modelwire.transports.http.endpoint import HttpOptions, endpoint
+from modelwire.transports.http.trouble import broken_by, failed, refused
 
 
 def lines(count: int, word: str = "line") -> list[str]:
@@ -41,3 +49,24 @@ def test_both_forms_of_a_failure_show_the_same_of_it() -> None:
     assert "\n  … (10 lines above)\n  line 10\n" in failure.as_text()
     assert "line 10\\nline 11" in failure.as_json()
     assert "line 9" not in failure.as_json()
+
+
+_SITE = endpoint("https://example.com/mcp", HttpOptions())
+_UNTRUSTED = ssl.SSLCertVerificationError(1, "self-signed certificate")
+_UNTRUSTED.verify_message = "self-signed certificate"
+
+
+@pytest.mark.parametrize(
+    ("why", "advised"),
+    [
+        (refused(_SITE, "x", 401, None, b""), 'put "headers" with it beside the "url" in FILE.json'),
+        (failed(_SITE, "x", broken_by(_UNTRUSTED, connecting=True)), "set SSL_CERT_FILE=ca.pem"),
+        (websocket_connect._HINTS[401], 'put "headers" with it beside the "url" in FILE.json'),
+        (websocket_connect._no_tls(_UNTRUSTED), "Set SSL_CERT_FILE to a file"),
+    ],
+)
+def test_what_is_advised_can_be_done_on_a_command_line(why: object, advised: str) -> None:
+    told = failure_of(ConnectionFailed(str(why))).message
+    assert advised in told
+    assert "headers=" not in told
+    assert "verify=" not in told

@@ -102,11 +102,12 @@ def answer(status: str, body: bytes = b"", *headers: str) -> bytes:
             "are not followed; it names 'https://other/x'",
         ),
         (b"SSH-2.0-OpenSSH\r\n", "it answers with something else than HTTP"),
+        (b"HTTP/1.0 200 OK\r\n\r\n", "it answers with HTTP/1.0, which has no WebSockets. Is the address right?"),
         (b"", "it closed the connection before it had answered. Is the port right"),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgr", "it closed the connection before it had answered"),
         (answer("101 Switching Protocols", b"", "Upgrade: websocket", "Connection: Upgrade"), "makes no WebSocket"),
     ],
-    ids=["401", "403", "404", "html", "503", "299", "redirect", "ssh", "nothing", "half", "101"],
+    ids=["401", "403", "404", "html", "503", "299", "redirect", "ssh", "old", "nothing", "half", "101"],
 )
 async def test_a_refusal_is_explained(said: bytes, told: str, caplog: pytest.LogCaptureFixture) -> None:
     async with nothing_left(caplog), saying(said) as url:

@@ -34,7 +34,7 @@ INTERRUPTED = 130
 _ADVICE = {
     "give it headers={'Authorization': 'Bearer ...'}": 'put "headers" with it beside the "url" in FILE.json, and name '
     "it FILE.json#SERVER",
-    "give it the token with headers=": 'put "headers" with the token beside the "url" in FILE.json, and name it '
+    "pass headers={'Authorization': '...'}": 'put "headers" with it beside the "url" in FILE.json, and name it '
     "FILE.json#SERVER",
     "for one of your own, give verify='ca.pem'": "for one of your own, set SSL_CERT_FILE=ca.pem",
     "Pass verify= a file with the authority that signed it": "Set SSL_CERT_FILE to a file with the authority that "

@@ -150,6 +150,8 @@ def _why(error: Exception) -> str:
     if isinstance(error, ConnectionError | EOFError) or isinstance(error.__cause__, EOFError):
         return "it closed the connection before it had answered. Is the port right, and is TLS (wss://) what it speaks?"
     if isinstance(error, InvalidMessage):
+        if "HTTP/1.0" in _chain(error):
+            return "it answers with HTTP/1.0, which has no WebSockets. Is the address right?"
         return f"it answers with something else than HTTP ({_chain(error)}). Is the port right?"
     if isinstance(error, InvalidHeader | NegotiationError):
         return f"its answer makes no WebSocket: {error}"
