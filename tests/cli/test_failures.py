@@ -61,8 +61,8 @@ _UNTRUSTED.verify_message = "self-signed certificate"
     [
         (refused(_SITE, "x", 401, None, b""), 'put "headers" with it beside the "url" in FILE.json'),
         (failed(_SITE, "x", broken_by(_UNTRUSTED, connecting=True)), "set SSL_CERT_FILE=ca.pem"),
-        (websocket_connect._HINTS[401], 'put "headers" with it beside the "url" in FILE.json'),
-        (websocket_connect._no_tls(_UNTRUSTED), "Set SSL_CERT_FILE to a file"),
+        (websocket_connect.HINTS[401], 'put "headers" with it beside the "url" in FILE.json'),
+        (websocket_connect.no_tls(_UNTRUSTED), "Set SSL_CERT_FILE to a file"),
     ],
 )
 def test_what_is_advised_can_be_done_on_a_command_line(why: object, advised: str) -> None:

@@ -14,7 +14,6 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from modelwire.cli.failures import Failure
 from modelwire.cli.targets import is_address, resolve
 from tests.cli.programs import PATIENCE, PROGRAM, WORKSHOP, mw
 
@@ -201,7 +200,13 @@ def test_what_is_wrong_with_an_address_is_told(words: list[str], code: int, said
 
 
 def test_an_address_is_a_target_whatever_it_ends_with() -> None:
-    for target in ("tcp://127.0.0.1:9000", "tcp://[::1]:9000", "unix:///run/server.py", "ws://a/server.py", "http://a/b.py"):
+    for target in (
+        "tcp://127.0.0.1:9000",
+        "tcp://[::1]:9000",
+        "unix:///run/server.py",
+        "ws://a/server.py",
+        "http://a/b.py",
+    ):
         assert is_address(target)
         assert resolve(target, None).server == target
 

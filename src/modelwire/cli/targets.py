@@ -151,7 +151,9 @@ def no_python_file(target: str, program: str = "mw call", words: Sequence[str] =
     from modelwire.client.targets import is_bare_address
 
     if is_bare_address(target):
-        return f"{target!r} is no .py file. An address begins with http:// or ws://, such as:\n  {program} http://{target}"
+        return (
+            f"{target!r} is no .py file. An address begins with http:// or ws://, such as:\n  {program} http://{target}"
+        )
     if "://" in target:
         known = "http://HOST/PATH, ws://HOST:PORT/PATH, tcp://HOST:PORT and unix:///PATH"
         return f"{target!r} is an address; this version knows {known} only"

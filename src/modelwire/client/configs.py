@@ -167,7 +167,9 @@ def _entry(where: str, given: Any, *, filled: bool) -> Entry:
     if "url" in entry:
         url = read.text("url")
         if "://" not in url:
-            raise ConfigError(f'{where}: "url" is no address such as http://HOST/PATH; a program goes into "command" and "args"')
+            raise ConfigError(
+                f'{where}: "url" is no address such as http://HOST/PATH; a program goes into "command" and "args"'
+            )
         return Entry(where, url, headers=read.texts("headers"), old=entry.get("type") == "sse")
     return Entry(
         where,

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, cast
 
 from modelwire.client.connect import Opened, Opener
-from modelwire.client.endings import at_start, how_it_ended, still_waiting
+from modelwire.client.endings import at_start, how_it_ended, refused_at, still_waiting
 from modelwire.client.targets import Target, Wire
 from modelwire.errors import ConnectionFailed, ConnectionLost, RequestTimeout, ServerExited
 from modelwire.log import log as _log
@@ -96,10 +96,7 @@ class Contact:
         except RequestTimeout as late:
             raise still_waiting(late, link.stream, self._target.place) from None
         except ConnectionFailed as error:
-            place = self._target.place
-            if place in str(error):
-                raise
-            raise ConnectionFailed(f"{place}: {error}") from error.__cause__
+            raise refused_at(error, self._target.place) from error.__cause__
         session.peer = Peer(opened.revision, opened.info)
         link.connection.batching = opened.revision.batching
         link.connection.answers_requests = opened.revision.server_requests

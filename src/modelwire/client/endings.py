@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from modelwire.errors import ConnectionLost, RequestTimeout, ServerExited
+from modelwire.errors import ConnectionFailed, ConnectionLost, RequestTimeout, ServerExited
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.message_stream import MessageStream
 from modelwire.transports.process import ProcessStream, describe_exit
@@ -44,6 +44,11 @@ def at_start(error: ConnectionLost, connection: Connection, strays: Sequence[str
         if name in os.environ:
             return error.hinted(f"a server gets a minimal environment; hand {name} on with pass_env=[{name!r}] or env=")
     return error
+
+
+def refused_at(error: ConnectionFailed, place: str) -> ConnectionFailed:
+    """Return the error for a conversation that was not opened, with where that was."""
+    return error if place in str(error) else ConnectionFailed(f"{place}: {error}")
 
 
 def still_waiting(late: RequestTimeout, stream: MessageStream | None, place: str = "") -> RequestTimeout:

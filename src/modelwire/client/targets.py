@@ -385,9 +385,7 @@ def _check_address(entry: configs.Entry) -> None:
         try:
             checked(entry.target) if websocket else parse_address(entry.target)
         except ConfigError:
-            raise ConfigError(
-                f'{entry.where}: "url" is no address that this version can open: {_ADDRESSES}'
-            ) from None
+            raise ConfigError(f'{entry.where}: "url" is no address that this version can open: {_ADDRESSES}') from None
 
 
 def _command(target: Any) -> list[str] | None:

@@ -39,7 +39,7 @@ from modelwire.transports.websocket_stream import CLOSE_SECONDS, WRITE_LIMIT, We
 
 SUBPROTOCOL = "mcp"
 _EXCERPT = 300
-_HINTS = {
+HINTS = {
     200: "Is it an HTTP endpoint? Then use http:// or https://",
     400: "Does it speak MCP over WebSocket, with the subprotocol 'mcp'?",
     401: "It wants to know who asks: pass headers={'Authorization': '...'}",
@@ -146,7 +146,7 @@ def _why(error: Exception) -> str:
     if isinstance(error, InvalidStatus):
         return _refused(error.response)
     if isinstance(error, ssl.SSLError):
-        return _no_tls(error)
+        return no_tls(error)
     if isinstance(error, ConnectionError | EOFError) or isinstance(error.__cause__, EOFError):
         return "it closed the connection before it had answered. Is the port right, and is TLS (wss://) what it speaks?"
     if isinstance(error, InvalidMessage):
@@ -160,7 +160,8 @@ def _why(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _no_tls(error: ssl.SSLError) -> str:
+def no_tls(error: ssl.SSLError) -> str:
+    """Return why TLS came to nothing, and what to do."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return (
             f"its certificate is not trusted: {error.verify_message or error.reason}. "
@@ -191,7 +192,7 @@ def _refused(response: Response) -> str:
         return f"it answers {said}: {msgspec.json.decode(body, type=_Refusal).error.message[:_EXCERPT]}"
     except (msgspec.MsgspecError, UnicodeDecodeError):
         pass
-    excerpt, hint = _excerpt(body.decode("utf-8", "replace")), _HINTS.get(status)
+    excerpt, hint = _excerpt(body.decode("utf-8", "replace")), HINTS.get(status)
     return f"it answers {said}{f': {excerpt}' if excerpt else ''}{f'. {hint}' if hint else ''}"
 
 
