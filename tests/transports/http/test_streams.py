@@ -181,6 +181,45 @@ async def test_a_listening_hears_that_it_may_have_missed_something() -> None:
             assert await anext(events) == Missed()
 
 
+async def test_a_listening_goes_on_where_the_session_is_gone_with_the_stream_and_nobody_calls() -> None:
+    # A server that was started again does not know the session: nothing but the stream would ever find out.
+    sessions = iter(["one", "two"])
+    go = asyncio.Event()
+
+    async def get(request: Request, out: Out) -> None:
+        if request.headers["mcp-session-id"] == "one" and go.is_set():
+            await out.send(404, b"Session not found", "text/plain")
+            return
+        await out.events()
+        await out.raw(b": hello\n\n")
+        if request.headers["mcp-session-id"] == "one":
+            await go.wait()
+        else:
+            await out.event({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+            await out.gone()
+
+    async def play(request: Request, out: Out) -> None:
+        script = legacy(done, session=next(sessions), get=get) if request.rpc == "initialize" else legacy(done, get=get)
+        await script(request, out)
+
+    async with web(play) as server, Client(server.url) as client, client.listen(tools=True) as events:
+        go.set()
+        async with asyncio.timeout(10):
+            assert {await anext(events), await anext(events)} == {Missed(), ToolsChanged()}
+        assert len(server.asked("initialize")) == 2
+        assert server.asked("tools/call") == []
+
+
+async def test_a_server_that_never_had_a_stream_for_news_loses_no_session_over_it() -> None:
+    async def get(request: Request, out: Out) -> None:
+        await out.send(404, b"no such route", "text/plain")
+
+    async with web(legacy(done, get=get)) as server, Client(server.url) as client:
+        await server.wait_for("GET")
+        assert await client.call("t") == "done"
+        assert len(server.asked("initialize")) == 1
+
+
 async def test_a_listening_of_2026_07_28_comes_back_after_its_stream_broke() -> None:
     async def on_call(request: Request, out: Out) -> None:
         tag = {"_meta": {"io.modelcontextprotocol/subscriptionId": request.message["id"]}}

@@ -113,7 +113,9 @@ class HttpLink:
         self._greeting: asyncio.Future[None] | None = None
         """Done once the server has taken notice of ``notifications/initialized``; nothing goes out before."""
         self._old = OldSse(self._sender, endpoint, self._deliver, self._lost) if endpoint.known.old else None
-        self._standing = Standing(self._sender, endpoint, self._session_headers, self._deliver, self._gap)
+        self._standing = Standing(
+            self._sender, endpoint, self._session_headers, self._deliver, self._gap, self._session_gone
+        )
         self._over: asyncio.Future[None] = connection.loop.create_future()
         self._closed: asyncio.Task[None] | None = None
 
@@ -296,9 +298,7 @@ class HttpLink:
         refusal = self._sender.refusal(reply, what, body)
         if self._session is not None and about.version is None and session_is_gone(reply.status, error):
             self._unsent.add(id_)
-            self._session, self._headers = None, []
-            why = f"{self._endpoint.shown} does not know the session any more (HTTP {reply.status})"
-            self._lost(HttpFailed(why, status=reply.status, body=refusal.body, url=refusal.url))
+            self._session_gone(refusal)
             return
         may_be_old = about.method == "initialize" and reply.status in (400, 404, 405) and not is_modern(error)
         if may_be_old and await self._is_old(frame, what):
@@ -314,6 +314,11 @@ class HttpLink:
                 told = peer_error(error.code, error.message, error.data)
                 told.__cause__ = refusal
                 entry.settle(told)
+
+    def _session_gone(self, refusal: HttpFailed) -> None:
+        self._session, self._headers = None, []
+        why = f"{self._endpoint.shown} does not know the session any more (HTTP {refusal.status})"
+        self._lost(HttpFailed(why, status=refusal.status, body=refusal.body, url=refusal.url))
 
     async def _is_old(self, frame: bytes, what: str) -> bool:
         """Try HTTP+SSE, with a message that was refused; say whether the server speaks it."""
