@@ -277,7 +277,7 @@ async def test_a_connection_that_does_not_come_back_is_raised_to_who_iterates(re
             await clock.turn()
         for delay in restarts.DELAYS:
             await clock.advance(delay)
-        with pytest.raises(ConnectionLost, match="nothing more will be told: 5 attempts within 60 s to open the connection again"):
+        with pytest.raises(ConnectionLost, match="nothing more will be told: 5 attempts within 60 s to open"):
             await waiting
         tried = comings.tried
         await clock.advance(1000)
