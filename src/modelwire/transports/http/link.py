@@ -301,8 +301,12 @@ class HttpLink:
             self._lost(HttpFailed(why, status=reply.status, body=refusal.body, url=refusal.url))
             return
         may_be_old = about.method == "initialize" and reply.status in (400, 404, 405) and not is_modern(error)
-        if may_be_old and await self._is_old(frame, what):
-            return
+        if may_be_old:
+            why_not = await self._as_old(frame, what)
+            if why_not is None:
+                return
+            if why_not.status is None:
+                refusal = refusal.besides(f"HTTP+SSE was tried as well: {why_not}")
         if error is None or reply.status in (401, 403, 407):
             raise refusal
         if error.key == id_:
@@ -315,15 +319,18 @@ class HttpLink:
                 told.__cause__ = refusal
                 entry.settle(told)
 
-    async def _is_old(self, frame: bytes, what: str) -> bool:
-        """Try HTTP+SSE, with a message that was refused; say whether the server speaks it."""
+    async def _as_old(self, frame: bytes, what: str) -> HttpFailed | None:
+        """Try HTTP+SSE, with a message that was refused; return why the server does not speak it, if it does not."""
         old = OldSse(self._sender, self._endpoint, self._deliver, self._lost)
-        if not await old.opens():
-            return False
+        try:
+            await old.open()
+        except HttpFailed as error:
+            _log.debug("%s does not speak HTTP+SSE either: %s", self._endpoint.shown, error)
+            return error
         self._old = old
         self._endpoint.known.old = True
         await old.post(frame, what)
-        return True
+        return None
 
     # ------------------------------------------------------------------ what nobody waits for
 
