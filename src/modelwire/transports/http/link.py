@@ -58,6 +58,8 @@ TELL_SECONDS = 30.0
 GOODBYE_SECONDS = 2.0
 """How long the end of the session may take to be told."""
 SESSION = "mcp-session-id"
+_OPENING = frozenset({"server/discover", "initialize"})
+"""What no conversation sends again, since there is none yet."""
 
 
 class _Open(Struct):
@@ -185,7 +187,7 @@ class HttpLink:
             if self._old is not None and about.version is None:
                 await self._old.post(frame, f"{about.method} was not delivered")
                 return
-            await self._exchange(about, id_, frame)
+            await _twice(about.method in _OPENING, lambda: self._exchange(about, id_, frame))
         except LocalError as error:
             self._failed(about, id_, error)
         except Exception as error:
@@ -348,7 +350,9 @@ class HttpLink:
             if self._greeting is not None and not greets and not self._greeting.done():
                 await asyncio.shield(self._greeting)
             async with asyncio.timeout(TELL_SECONDS):
-                await self._delivered(about, frame, f"{what} was not delivered")
+                # An answer that comes twice is one to nobody; a notification of the protocol's says the same again.
+                harmless = about.method is None or about.method in METHODS
+                await _twice(harmless, lambda: self._delivered(about, frame, f"{what} was not delivered"))
         except (ModelwireError, TimeoutError) as error:
             # What the server makes of it is its own business; a request will tell whether it is still there.
             _log.debug("%s was not delivered: %s", what, error or f"nothing came within {TELL_SECONDS:g} s")
@@ -463,3 +467,14 @@ class HttpLink:
     def release(self) -> None:
         """Let go of everything from outside the event loop, which has ended."""
         self._engine.release()
+
+
+async def _twice(harmless: bool, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Send something, and once more where its connection breaks, if it is harmless that the server may get it twice."""
+    try:
+        await send()
+    except HttpFailed as error:
+        if not harmless or error.unsent or not error.broken or error.status is not None:
+            raise
+        _log.debug("it is sent again: %s", error)
+        await send()
