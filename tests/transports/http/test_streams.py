@@ -181,6 +181,37 @@ async def test_a_listening_hears_that_it_may_have_missed_something() -> None:
             assert await anext(events) == Missed()
 
 
+@pytest.mark.parametrize("status", [404, 400])
+async def test_a_listening_hears_of_a_session_that_is_gone_without_a_request(status: int) -> None:
+    # A server that was started anew knows none of its sessions; some say so with 400.
+    sessions = iter(["one", "two"])
+    body = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Session not found"}}'
+
+    async def get(request: Request, out: Out) -> None:
+        if len(server.asked("initialize")) == 1 and len(server.asked("GET")) > 1:
+            await out.send(status, body, "application/json")
+            return
+        await out.events()
+        await out.event({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}, id="n1")
+        if len(server.asked("GET")) > 1:
+            await asyncio.Event().wait()
+
+    async def play(request: Request, out: Out) -> None:
+        session = next(sessions) if request.rpc == "initialize" else None
+        await legacy(done, session=session, get=get)(request, out)
+
+    async with (
+        web(play) as server,
+        Client(server.url) as client,
+        client.listen(tools=True) as events,
+    ):
+        async with asyncio.timeout(10):
+            while await anext(events) != Missed():
+                pass
+        assert await client.call("t") == "done"
+    assert server.asked("DELETE")[0].headers["mcp-session-id"] == "two"
+
+
 async def test_a_listening_of_2026_07_28_comes_back_after_its_stream_broke() -> None:
     async def on_call(request: Request, out: Out) -> None:
         tag = {"_meta": {"io.modelcontextprotocol/subscriptionId": request.message["id"]}}

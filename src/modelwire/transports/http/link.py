@@ -115,7 +115,9 @@ class HttpLink:
         self._greeting: asyncio.Future[None] | None = None
         """Done once the server has taken notice of ``notifications/initialized``; nothing goes out before."""
         self._old = OldSse(self._sender, endpoint, self._deliver, self._lost) if endpoint.known.old else None
-        self._standing = Standing(self._sender, endpoint, self._session_headers, self._deliver, self._gap)
+        self._standing = Standing(
+            self._sender, endpoint, self._session_headers, self._deliver, self._gap, self._session_gone
+        )
         self._over: asyncio.Future[None] = connection.loop.create_future()
         self._closed: asyncio.Task[None] | None = None
 
@@ -298,9 +300,7 @@ class HttpLink:
         refusal = self._sender.refusal(reply, what, body)
         if self._session is not None and about.version is None and session_is_gone(reply.status, error):
             self._unsent.add(id_)
-            self._session, self._headers = None, []
-            why = f"{self._endpoint.shown} does not know the session any more (HTTP {reply.status})"
-            self._lost(HttpFailed(why, status=reply.status, body=refusal.body, url=refusal.url))
+            self._session_gone(refusal)
             return
         may_be_old = about.method == "initialize" and reply.status in (400, 404, 405) and not is_modern(error)
         if may_be_old:
@@ -425,6 +425,13 @@ class HttpLink:
             self.on_gap()
 
     # ------------------------------------------------------------------ the end
+
+    def _session_gone(self, refusal: HttpFailed) -> None:
+        """The server does not know the session any more, which ends the connection without a goodbye."""
+        if self._session is not None:
+            self._session, self._headers = None, []
+            why = f"{refusal.url} does not know the session any more (HTTP {refusal.status})"
+            self._lost(HttpFailed(why, status=refusal.status, body=refusal.body, url=refusal.url))
 
     def _lost(self, why: ConnectionLost) -> None:
         """The connection has ended by itself."""

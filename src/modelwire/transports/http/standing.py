@@ -1,7 +1,7 @@
 """The GET of the handshake revisions: a stream for what belongs to no request, and the way to take streams up again.
 
 A server may have no such stream; then nothing comes unasked, and nobody is told. One that breaks is opened again for as
-long as the connection lasts.
+long as the connection lasts; a server that has had it, and then says that there is no such session, has ended that.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from modelwire.errors import FrameTooLarge, HttpFailed, LocalError
 from modelwire.log import log as _log
 from modelwire.rules.http import EVENTS
+from modelwire.rules.http_answer import error_in, session_is_gone
 from modelwire.rules.http_request import media_type
 from modelwire.rules.sse_reader import Event, EventReader
 from modelwire.transports.http.endpoint import Endpoint
@@ -34,6 +35,7 @@ class Standing:
         headers: Gives the headers of the session.
         deliver: Takes each message.
         on_gap: Called when something may have been said while nobody listened.
+        on_gone: Called when the server says that there is no such session any more.
     """
 
     def __init__(
@@ -43,16 +45,21 @@ class Standing:
         headers: Callable[[], list[tuple[str, str]]],
         deliver: Callable[[bytes], None],
         on_gap: Callable[[], None],
+        on_gone: Callable[[HttpFailed], None],
     ) -> None:
         self._sender = sender
         self._endpoint = endpoint
         self._headers = headers
         self._deliver = deliver
         self._on_gap = on_gap
+        self._on_gone = on_gone
         self._reader = EventReader(endpoint.max_message)
         self._begun: asyncio.Future[None] | None = None
         self._heard = False
         """Whether anything has come on the connection that there is."""
+        self._was_open = False
+        self._gone = False
+        """Whether the last refusal says that the session is gone."""
 
     async def begun(self) -> None:
         """Wait until the server has opened the stream, or has refused to."""
@@ -72,7 +79,7 @@ class Standing:
                     reply = await self._opened()
                 except HttpFailed as error:
                     if not error.broken:
-                        _log.debug("the server has no stream for what belongs to no request: %s", error)
+                        self._refused(error)
                         return
                 else:
                     failures = 0 if await self._listened(reply) else failures
@@ -85,6 +92,13 @@ class Standing:
             _log.warning("nothing that belongs to no request will be heard any more: %s", error)
         finally:
             self._say_begun()
+
+    def _refused(self, error: HttpFailed) -> None:
+        # A server that has never had the stream may say 404, too, where it should say 405.
+        if self._was_open and self._gone:
+            self._on_gone(error)
+        else:
+            _log.debug("the server has no stream for what belongs to no request: %s", error)
 
     async def _opened(self) -> Reply:
         last_id = self._reader.last_id
@@ -99,6 +113,7 @@ class Standing:
             reply = await self._get(last_id, "the stream was not opened")
         if self._begun is not None and self._begun.done() and not last_id:
             self._on_gap()
+        self._was_open = True
         self._reader.restart()
         self._say_begun()
         return reply
@@ -137,6 +152,7 @@ class Standing:
             return reply
         body = await self._sender.excerpt(reply, what)
         reply.close()
+        self._gone = session_is_gone(reply.status, error_in(body))
         if reply.status == 200:
             raise HttpFailed(
                 f"{what}: a GET is answered with no stream of events", status=200, url=self._endpoint.shown
