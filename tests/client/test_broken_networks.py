@@ -283,6 +283,23 @@ async def test_a_listening_begins_or_fails_with_one_error(
                     assert await outcome(read(client)) == "content"
 
 
+@every_wire
+async def test_a_listening_comes_back_also_when_it_is_the_opening_that_breaks_next(
+    scheme: str, revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with place(scheme, revision, caplog) as spot:
+        for after in (0, 100, 300):
+            async with spot.client(None) as client, client.listen(tools=True) as events:
+                spot.proxy.trap("down", Fault(after=after))
+                for crossing in spot.proxy.crossings:
+                    crossing.reset()
+                async with asyncio.timeout(PATIENCE):
+                    assert await anext(events) == Missed(), after
+                    spot.bench.server.changed("tools")
+                    assert await anext(events) == ToolsChanged(), after
+                spot.proxy.disarm()
+
+
 # ------------------------------------------------------------------ slow networks
 
 

@@ -13,6 +13,7 @@ from modelwire import (
     Missed,
     ToolsChanged,
 )
+from modelwire.rules import restarts
 from tests.transports.http.scripted import (
     SAID,
     Out,
@@ -210,6 +211,34 @@ async def test_a_listening_hears_of_a_session_that_is_gone_without_a_request(sta
                 pass
         assert await client.call("t") == "done"
     assert server.asked("DELETE")[0].headers["mcp-session-id"] == "two"
+
+
+async def test_a_listening_comes_back_also_when_a_proxy_says_for_a_while_that_nothing_is_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(restarts, "DELAYS", (0.0,) * restarts.MOST)
+
+    async def get(request: Request, out: Out) -> None:
+        await out.events()
+        if len(server.asked("initialize")) == 1:
+            await go.wait()
+        else:
+            await asyncio.Event().wait()
+
+    async def play(request: Request, out: Out) -> None:
+        if go.is_set() and request.rpc in ("GET", "server/discover") and len(server.asked("initialize")) == 1:
+            await out.send(404, b"Session not found", "text/plain")
+        elif 2 <= len(server.asked("initialize")) <= 3 and request.rpc == "initialize":
+            await out.send(502, b"<html>Bad Gateway</html>", "text/html")
+        else:
+            await legacy(done, get=get)(request, out)
+
+    go = asyncio.Event()
+    async with web(play) as server, Client(server.url) as client, client.listen(tools=True) as events:
+        go.set()
+        async with asyncio.timeout(10):
+            assert await anext(events) == Missed()
+        assert await client.call("t") == "done"
 
 
 async def test_a_listening_of_2026_07_28_comes_back_after_its_stream_broke() -> None:
