@@ -1,5 +1,5 @@
 # Every target installs what it needs first, into .venv; nothing outside this folder is touched
-# (except that root on Debian or Ubuntu gets python3-venv, and for `make test` chromium, when they are missing).
+# (except that root on Debian or Ubuntu gets python3-venv, and for `make test` chromium and nginx, when they are missing).
 #
 #   make demo                 show a server and a client at work, with every frame
 #   make check                the quick part: lint, types, layers, unit tests
@@ -34,7 +34,7 @@ PYTEST := $(PY) -m pytest -n 2 --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo check test bench conformance conformance-server conformance-client format lint install peers chromium constraints clean
+.PHONY: help demo check test bench conformance conformance-server conformance-client format lint install peers chromium nginx constraints clean
 .DEFAULT_GOAL := help
 
 help:
@@ -53,7 +53,7 @@ check: lint
 	$(PYTEST) -q -m "not ($(HEAVY))"
 
 # Measurements come first and alone, so that nothing else runs beside them; 5 is pytest's word for "none found".
-test: lint peers chromium
+test: lint peers chromium nginx
 	$(PY) -m pytest -q -m bench || test $$? -eq 5
 	$(PYTEST) -m "not bench"
 
@@ -76,12 +76,27 @@ peers: $(READY)
 	@$(MAKE) --no-print-directory -s -j4 $(PEERS_READY) $(INTEROP_READY) \
 		$$(command -v npm >/dev/null && echo $(NODE_READY) $(SUITE_READY))
 
+# $(call debian,PACKAGE): install it without asking, where that can be done; never fails.
+SBIN := /usr/sbin
+define debian
+{ test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null; } \
+		|| { echo "Installing $(1) ..." && apt-get -qq update \
+			&& DEBIAN_FRONTEND=noninteractive apt-get -qq install -y $(1) >/dev/null; } \
+		|| echo "$(1) could not be installed; the tests that need it are skipped."
+endef
+
 # For tests/browser. Where it is missing they are skipped, with the reason; where CI=true that is a failure.
 chromium:
-	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null \
-		|| { echo "Installing chromium ..." && apt-get -qq update \
-			&& DEBIAN_FRONTEND=noninteractive apt-get -qq install -y chromium >/dev/null; } \
-		|| echo "chromium could not be installed; the tests that need a browser are skipped."
+	@command -v chromium >/dev/null || $(call debian,chromium)
+
+# For what is tested behind a proxy, likewise. Debian would start a server of its own with it; it is told not to.
+nginx:
+	@command -v nginx >/dev/null || test -x $(SBIN)/nginx || { \
+		if test "$$(id -u)" = 0 && ! test -e $(SBIN)/policy-rc.d; then \
+			trap 'rm -f $(SBIN)/policy-rc.d' EXIT INT TERM; \
+			printf '#!/bin/sh\nexit 101\n' > $(SBIN)/policy-rc.d && chmod 755 $(SBIN)/policy-rc.d; \
+		fi; \
+		$(call debian,nginx-light); }
 
 # `pip install .` into .venv would have every target look at a copy. So an environment whose modelwire is not this
 # checkout is installed anew; what an editable installation leaves is a .pth file with the path of the sources.

@@ -11,7 +11,7 @@ import contextlib
 import socket
 import struct
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -41,6 +41,35 @@ class Fault:
 
 
 FINE = Fault()
+Way = Literal["up", "down"]
+
+
+class Trap:
+    """A fault that strikes once: the first connection over which something goes its way, counted from there.
+
+    Attributes:
+        crossing: That connection, once there is one.
+        begun: Set then.
+    """
+
+    def __init__(self, fault: Fault) -> None:
+        self._fault = fault
+        self._before = 0
+        self._way: Way = "up"
+        self.crossing: Crossing | None = None
+        self.begun = asyncio.Event()
+
+    def catch(self, crossing: Crossing, way: Way) -> None:
+        self.crossing, self._way = crossing, way
+        self._before = crossing.crossed[way]
+        after = self._fault.after
+        crossing.faults[way] = replace(self._fault, after=None if after is None else self._before + after)
+        self.begun.set()
+
+    @property
+    def crossed(self) -> int:
+        """How many bytes have gone that way since."""
+        return 0 if self.crossing is None else self.crossing.crossed[self._way] - self._before
 
 
 class Crossing:
@@ -52,9 +81,12 @@ class Crossing:
         cut: Set once a fault has struck.
     """
 
-    def __init__(self, up: Fault, down: Fault, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
-        self.faults = {"up": up, "down": down}
-        self.crossed = {"up": 0, "down": 0}
+    def __init__(
+        self, up: Fault, down: Fault, traps: dict[Way, Trap], client: asyncio.StreamWriter, server: asyncio.StreamWriter
+    ) -> None:
+        self.faults: dict[Way, Fault] = {"up": up, "down": down}
+        self.crossed: dict[Way, int] = {"up": 0, "down": 0}
+        self._traps = traps
         self.cut = asyncio.Event()
         self._writers = (client, server)
         self._open = asyncio.Event()
@@ -89,12 +121,10 @@ class Crossing:
         for writer in self._writers:
             writer.close()
 
-    async def pump(
-        self, name: Literal["up", "down"], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def pump(self, name: Way, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one direction to its end."""
-        fault = self.faults[name]
         while True:
+            fault = self.faults[name]
             if fault.after is not None and self.crossed[name] >= fault.after:
                 self.cut.set()
                 await self._strike(fault.how, writer)
@@ -102,10 +132,14 @@ class Crossing:
             data = await reader.read(65536)
             if not data:
                 break
+            if name in self._traps:
+                self._traps.pop(name).catch(self, name)
+                fault = self.faults[name]
             if fault.after is not None:
                 data = data[: fault.after - self.crossed[name]]
-            for at in range(0, len(data), fault.split or len(data)):
-                piece = data[at : at + (fault.split or len(data))]
+            most = fault.split or len(data) or 1
+            for at in range(0, len(data), most):
+                piece = data[at : at + most]
                 await self._open.wait()
                 writer.write(piece)
                 await writer.drain()
@@ -141,7 +175,17 @@ class FaultyTcp:
         self.url = url
         self.up = self.down = FINE
         self.crossings: list[Crossing] = []
+        self._traps: dict[Way, Trap] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def trap(self, way: Way, fault: Fault) -> Trap:
+        """Have the next connection that carries something spoilt, from there on; also one that is open already."""
+        self._traps[way] = trap = Trap(fault)
+        return trap
+
+    def disarm(self) -> None:
+        """Have no trap any more that nothing has gone into."""
+        self._traps.clear()
 
     async def listen(self) -> asyncio.Server:
         listening = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -157,7 +201,7 @@ class FaultyTcp:
         to_server = None
         try:
             from_server, to_server = await asyncio.open_connection(self._target.hostname, self._target.port)
-            crossing = Crossing(self.up, self.down, writer, to_server)
+            crossing = Crossing(self.up, self.down, self._traps, writer, to_server)
             self.crossings.append(crossing)
             # One that ends does not end the other: that is what a half-closed connection is.
             await asyncio.gather(

@@ -111,3 +111,24 @@ async def test_what_stalls_or_is_held_up_does_not_come_until_it_is_let_go() -> N
 async def test_where_nobody_listens_the_connection_ends() -> None:
     async with faulty("http://127.0.0.1:1/mcp") as proxy:
         assert await talk(proxy) in (b"", "reset")
+
+
+async def test_a_trap_strikes_one_connection_once_and_counts_from_there() -> None:
+    async with echoing() as (_, proxy):
+        assert await talk(proxy) == b"hello"
+        trap = proxy.trap("down", Fault(after=2, how="close"))
+        assert await talk(proxy) == b"he"
+        assert trap.crossed == 2
+        assert await talk(proxy) == b"hello"
+
+
+async def test_a_trap_strikes_a_connection_that_is_open_already() -> None:
+    async with echoing() as (_, proxy):
+        port = int(proxy.url.split(":")[2].split("/")[0])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"one")
+        assert await reader.readexactly(3) == b"one"
+        proxy.trap("down", Fault(after=1, how="close"))
+        writer.write(b"two")
+        assert await reader.read() == b"t"
+        writer.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -122,37 +123,61 @@ def test_without_npm_only_its_packages_are_left_out(with_peers: Path, tmp_path: 
     assert would_install(with_peers, str(tools)) == set(list(PEERS)[:2])
 
 
-# ------------------------------------------------------------------------------------------------ a browser
+# ------------------------------------------------------------------------------------------------ a browser, a proxy
 
 
-@pytest.mark.parametrize(
-    ("there", "user", "installs"),
-    [
-        (["chromium", "apt-get"], 0, False),
-        (["apt-get"], 0, True),
-        (["apt-get"], 1000, False),
-        ([], 0, False),
-    ],
-)
-def test_a_browser_is_installed_where_that_can_be_done_without_asking(
-    checkout: Path, tmp_path: Path, there: list[str], user: int, installs: bool
-) -> None:
-    tools = tmp_path / "tools"
+def make_with(checkout: Path, tools: Path, target: str, there: Mapping[str, str], user: int) -> str:
+    """Make a target where there are only these programs, shell scripts by name; return what they have noted."""
     tools.mkdir()
-    for tool in ("sh", "grep", "sed", "make", "python3"):
+    for tool in ("sh", "grep", "sed", "make", "python3", "rm", "chmod"):
         (tools / tool).symlink_to(str(shutil.which(tool)))
-    for name, script in {"id": f"echo {user}", **dict.fromkeys(there, f'echo "$0 $*" >> {tmp_path}/ran')}.items():
+    for name, script in {"id": f"echo {user}", **there}.items():
         (tools / name).write_text(f"#!{shutil.which('sh')}\n{script}\n")
         (tools / name).chmod(0o755)
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     make = shutil.which("make")
     assert make is not None
     ran = subprocess.run(
-        [make, "chromium"], cwd=checkout, env={**env, "PATH": str(tools)}, capture_output=True, text=True, timeout=30
+        [make, target, f"SBIN={tools}"],
+        cwd=checkout,
+        env={**env, "PATH": str(tools)},
+        capture_output=True,
+        text=True,
+        timeout=30,
     )
     assert ran.returncode == 0, ran.stderr
-    found = (tmp_path / "ran").read_text() if (tmp_path / "ran").exists() else ""
-    assert ("apt-get -qq install -y chromium" in found) is installs
+    noted = tools / "ran"
+    return noted.read_text() if noted.exists() else ""
+
+
+@pytest.mark.parametrize(("target", "package"), [("chromium", "chromium"), ("nginx", "nginx-light")])
+@pytest.mark.parametrize(
+    ("is_there", "apt", "user", "installs"),
+    [(True, True, 0, False), (False, True, 0, True), (False, True, 1000, False), (False, False, 0, False)],
+)
+def test_a_program_is_installed_where_that_can_be_done_without_asking(
+    checkout: Path, tmp_path: Path, target: str, package: str, is_there: bool, apt: bool, user: int, installs: bool
+) -> None:
+    tools = tmp_path / "tools"
+    note = f'echo "$0 $*" >> {tools}/ran'
+    there = {**({target: note} if is_there else {}), **({"apt-get": note} if apt else {})}
+    found = make_with(checkout, tools, target, there, user)
+    assert (f"apt-get -qq install -y {package}" in found) is installs
+    assert not (tools / "policy-rc.d").exists()
+
+
+def test_debian_does_not_start_the_proxy_that_is_installed(checkout: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    policy = tools / "policy-rc.d"
+    there = {"apt-get": f'test "$2" = update || {{ {policy}; echo "policy $?" >> {tools}/ran; }}'}
+    assert make_with(checkout, tools, "nginx", there, 0) == "policy 101\n"
+    assert not policy.exists()
+
+
+def test_a_policy_that_is_there_is_left(checkout: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    make_with(checkout, tools, "nginx", {"apt-get": "true", "policy-rc.d": "exit 104"}, 0)
+    assert "104" in (tools / "policy-rc.d").read_text()
 
 
 def test_the_environment_that_runs_this_is_recognised() -> None:

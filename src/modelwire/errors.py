@@ -351,8 +351,15 @@ class HttpFailed(ConnectionLost):
 
     def again(self, what: str) -> HttpFailed:
         """Return the same condition as a new exception, for another request that it hits."""
+        return self._with(f"{what}: {self}")
+
+    def besides(self, what: str) -> HttpFailed:
+        """Return the same condition as a new exception, with something more that was tried."""
+        return self._with(f"{self}. {what}")
+
+    def _with(self, message: str) -> HttpFailed:
         other = HttpFailed(
-            f"{what}: {self}",
+            message,
             status=self.status,
             body=self.body,
             url=self.url,

@@ -2,59 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import socket
-import subprocess
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
 from modelwire import Client, ConnectionFailed
-from tests.interop.peers import LEGACY, PATIENCE, needs_node_peers, node_server, shared_loop
+from tests.interop.http_peers import everything_server
+from tests.interop.peers import LEGACY, needs_node_peers, shared_loop
 
 pytestmark = [needs_node_peers, shared_loop]
 
 
-def free_port() -> int:
-    """It takes a port that it is told, and tells none; this one was free a moment ago."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
-
-
-@pytest_asyncio.fixture(
-    scope="module", loop_scope="module", params=[("streamableHttp", "/mcp"), ("sse", "/sse")], ids=lambda kind: kind[0]
-)
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["streamableHttp", "sse"])
 async def url(request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    kind, path = request.param
-    port = free_port()
-    process = await asyncio.create_subprocess_exec(
-        *node_server("everything", kind),
-        env={**os.environ, "PORT": str(port)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    found = f"http://127.0.0.1:{port}{path}"
-    try:
-        async with asyncio.timeout(2 * PATIENCE):
-            await until_it_listens(port)
+    async with everything_server(request.param) as found:
         yield found
-    finally:
-        process.kill()
-        await process.wait()
-
-
-async def until_it_listens(port: int) -> None:
-    while True:
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0.1)  # nothing tells when it is there
-            continue
-        writer.close()
-        return
 
 
 async def test_it_is_found_out_and_answers(url: str) -> None:

@@ -6,7 +6,6 @@ What they offer is held over stdio (`test_python_library_servers.py`); here is w
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,8 @@ import pytest_asyncio
 
 from modelwire import Client, InvalidParams, MethodNotFound, PeerError, RequestTimeout, ToolError, ToolsChanged
 from modelwire.protocol import types as t
-from tests.interop.peers import LEGACY, MODERN, OLD, PATIENCE, needs_python_peers, program, shared_loop
+from tests.interop.http_peers import python_server
+from tests.interop.peers import LEGACY, MODERN, OLD, PATIENCE, needs_python_peers, shared_loop
 
 pytestmark = [needs_python_peers, shared_loop]
 
@@ -41,20 +41,8 @@ where_there_are_streams = _places("http", "sse")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
     library, kind = request.param
-    command = program("servers/over_http.py", library, kind)
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
-    try:
-        assert process.stdout is not None
-        async with asyncio.timeout(2 * PATIENCE):
-            url = (await process.stdout.readline()).decode().strip()
+    async with python_server(library, kind) as url:
         yield Place(library, kind, url)
-    finally:
-        process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), PATIENCE)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
 
 
 def revisions(place: Place) -> list[str | None]:

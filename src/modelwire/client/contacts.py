@@ -20,6 +20,7 @@ from modelwire.errors import (
     ConfigError,
     ConnectionFailed,
     ConnectionLost,
+    HttpFailed,
     LocalError,
     PeerError,
     ProtocolViolation,
@@ -86,7 +87,7 @@ class Contacts:
         self._restarts = Restarts()
         self._reopening: asyncio.Task[None] | None = None
         self._restoring: asyncio.Task[None] | None = None
-        self._vain: ConnectionFailed | None = None
+        self._vain: BaseException | None = None
         """Why the last attempt to open the connection again was in vain."""
         self._closing: asyncio.Task[None] | None = None
         self._closed = False
@@ -313,10 +314,19 @@ class Contacts:
                 await self._open(self._connect_timeout)
             except BaseException as error:
                 await self._release()
-                if self._reached or not (isinstance(error, ConnectionFailed) and self._target.elsewhere):
+                if not self._may_pass(error):
                     raise
                 self._vain = error
                 _log.info("%s is not there yet: %s", self._target.name, error)
+
+    def _may_pass(self, error: BaseException) -> bool:
+        """Whether an opening that has failed with this is worth another try."""
+        if self._closed or not self._target.elsewhere:
+            return False
+        broken: Any = error.__cause__ if isinstance(error, ConnectionFailed) else error
+        if isinstance(broken, HttpFailed):
+            return broken.broken
+        return isinstance(error, ConnectionLost) or (isinstance(error, ConnectionFailed) and not self._reached)
 
     async def ready(self, method: str, what: str = "was not sent", *, began: float, until: float | None) -> Contact:
         """Return the open connection; one that was lost is waited for.

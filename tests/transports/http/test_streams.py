@@ -13,6 +13,7 @@ from modelwire import (
     Missed,
     ToolsChanged,
 )
+from modelwire.rules import restarts
 from tests.transports.http.scripted import (
     SAID,
     Out,
@@ -218,6 +219,65 @@ async def test_a_server_that_never_had_a_stream_for_news_loses_no_session_over_i
         await server.wait_for("GET")
         assert await client.call("t") == "done"
         assert len(server.asked("initialize")) == 1
+
+
+@pytest.mark.parametrize("status", [404, 400])
+async def test_a_listening_hears_of_a_session_that_is_gone_without_a_request(status: int) -> None:
+    # A server that was started anew knows none of its sessions; some say so with 400.
+    sessions = iter(["one", "two"])
+    body = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Session not found"}}'
+
+    async def get(request: Request, out: Out) -> None:
+        if len(server.asked("initialize")) == 1 and len(server.asked("GET")) > 1:
+            await out.send(status, body, "application/json")
+            return
+        await out.events()
+        await out.event({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}, id="n1")
+        if len(server.asked("GET")) > 1:
+            await asyncio.Event().wait()
+
+    async def play(request: Request, out: Out) -> None:
+        session = next(sessions) if request.rpc == "initialize" else None
+        await legacy(done, session=session, get=get)(request, out)
+
+    async with (
+        web(play) as server,
+        Client(server.url) as client,
+        client.listen(tools=True) as events,
+    ):
+        async with asyncio.timeout(10):
+            while await anext(events) != Missed():
+                pass
+        assert await client.call("t") == "done"
+    assert server.asked("DELETE")[0].headers["mcp-session-id"] == "two"
+
+
+async def test_a_listening_comes_back_also_when_a_proxy_says_for_a_while_that_nothing_is_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(restarts, "DELAYS", (0.0,) * restarts.MOST)
+
+    async def get(request: Request, out: Out) -> None:
+        await out.events()
+        if len(server.asked("initialize")) == 1:
+            await go.wait()
+        else:
+            await asyncio.Event().wait()
+
+    async def play(request: Request, out: Out) -> None:
+        if go.is_set() and request.rpc in ("GET", "server/discover") and len(server.asked("initialize")) == 1:
+            await out.send(404, b"Session not found", "text/plain")
+        elif 2 <= len(server.asked("initialize")) <= 3 and request.rpc == "initialize":
+            await out.send(502, b"<html>Bad Gateway</html>", "text/html")
+        else:
+            await legacy(done, get=get)(request, out)
+
+    go = asyncio.Event()
+    async with web(play) as server, Client(server.url) as client, client.listen(tools=True) as events:
+        go.set()
+        async with asyncio.timeout(10):
+            assert await anext(events) == Missed()
+        assert await client.call("t") == "done"
 
 
 async def test_a_listening_of_2026_07_28_comes_back_after_its_stream_broke() -> None:

@@ -58,6 +58,8 @@ TELL_SECONDS = 30.0
 GOODBYE_SECONDS = 2.0
 """How long the end of the session may take to be told."""
 SESSION = "mcp-session-id"
+_OPENING = frozenset({"server/discover", "initialize"})
+"""What no conversation sends again, since there is none yet."""
 
 
 class _Open(Struct):
@@ -187,7 +189,7 @@ class HttpLink:
             if self._old is not None and about.version is None:
                 await self._old.post(frame, f"{about.method} was not delivered")
                 return
-            await self._exchange(about, id_, frame)
+            await _twice(about.method in _OPENING, lambda: self._exchange(about, id_, frame))
         except LocalError as error:
             self._failed(about, id_, error)
         except Exception as error:
@@ -301,8 +303,12 @@ class HttpLink:
             self._session_gone(refusal)
             return
         may_be_old = about.method == "initialize" and reply.status in (400, 404, 405) and not is_modern(error)
-        if may_be_old and await self._is_old(frame, what):
-            return
+        if may_be_old:
+            why_not = await self._as_old(frame, what)
+            if why_not is None:
+                return
+            if why_not.status is None:
+                refusal = refusal.besides(f"HTTP+SSE was tried as well: {why_not}")
         if error is None or reply.status in (401, 403, 407):
             raise refusal
         if error.key == id_:
@@ -315,20 +321,18 @@ class HttpLink:
                 told.__cause__ = refusal
                 entry.settle(told)
 
-    def _session_gone(self, refusal: HttpFailed) -> None:
-        self._session, self._headers = None, []
-        why = f"{self._endpoint.shown} does not know the session any more (HTTP {refusal.status})"
-        self._lost(HttpFailed(why, status=refusal.status, body=refusal.body, url=refusal.url))
-
-    async def _is_old(self, frame: bytes, what: str) -> bool:
-        """Try HTTP+SSE, with a message that was refused; say whether the server speaks it."""
+    async def _as_old(self, frame: bytes, what: str) -> HttpFailed | None:
+        """Try HTTP+SSE, with a message that was refused; return why the server does not speak it, if it does not."""
         old = OldSse(self._sender, self._endpoint, self._deliver, self._lost)
-        if not await old.opens():
-            return False
+        try:
+            await old.open()
+        except HttpFailed as error:
+            _log.debug("%s does not speak HTTP+SSE either: %s", self._endpoint.shown, error)
+            return error
         self._old = old
         self._endpoint.known.old = True
         await old.post(frame, what)
-        return True
+        return None
 
     # ------------------------------------------------------------------ what nobody waits for
 
@@ -346,7 +350,9 @@ class HttpLink:
             if self._greeting is not None and not greets and not self._greeting.done():
                 await asyncio.shield(self._greeting)
             async with asyncio.timeout(TELL_SECONDS):
-                await self._delivered(about, frame, f"{what} was not delivered")
+                # An answer that comes twice is one to nobody; a notification of the protocol's says the same again.
+                harmless = about.method is None or about.method in METHODS
+                await _twice(harmless, lambda: self._delivered(about, frame, f"{what} was not delivered"))
         except (ModelwireError, TimeoutError) as error:
             # What the server makes of it is its own business; a request will tell whether it is still there.
             _log.debug("%s was not delivered: %s", what, error or f"nothing came within {TELL_SECONDS:g} s")
@@ -420,6 +426,13 @@ class HttpLink:
 
     # ------------------------------------------------------------------ the end
 
+    def _session_gone(self, refusal: HttpFailed) -> None:
+        """The server does not know the session any more, which ends the connection without a goodbye."""
+        if self._session is not None:
+            self._session, self._headers = None, []
+            why = f"{refusal.url} does not know the session any more (HTTP {refusal.status})"
+            self._lost(HttpFailed(why, status=refusal.status, body=refusal.body, url=refusal.url))
+
     def _lost(self, why: ConnectionLost) -> None:
         """The connection has ended by itself."""
         if not self._over.done():
@@ -461,3 +474,14 @@ class HttpLink:
     def release(self) -> None:
         """Let go of everything from outside the event loop, which has ended."""
         self._engine.release()
+
+
+async def _twice(harmless: bool, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Send something, and once more where its connection breaks, if it is harmless that the server may get it twice."""
+    try:
+        await send()
+    except HttpFailed as error:
+        if not harmless or error.unsent or not error.broken or error.status is not None:
+            raise
+        _log.debug("it is sent again: %s", error)
+        await send()

@@ -48,15 +48,17 @@ class OldSse:
         self._place: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._reading: asyncio.Task[None] | None = None
 
-    async def opens(self) -> bool:
-        """Open the stream; return whether the server speaks this transport."""
+    async def open(self) -> None:
+        """Open the stream.
+
+        Raises:
+            HttpFailed: The server does not speak this transport.
+        """
         try:
             await self._where()
-        except HttpFailed as error:
-            _log.debug("%s does not speak HTTP+SSE either: %s", self._endpoint.shown, error)
+        except BaseException:
             await self.aclose()
-            return False
-        return True
+            raise
 
     async def post(self, frame: bytes, what: str) -> None:
         """Deliver a message; the answer to a request comes on the stream.
@@ -77,7 +79,11 @@ class OldSse:
         await asyncio.wait([self._place], timeout=FIRST_SECONDS)
         if not self._place.done():
             shown = self._endpoint.shown
-            raise HttpFailed(f"{shown} did not say within {FIRST_SECONDS:g} s where messages go to", url=shown)
+            raise HttpFailed(
+                f"{shown} did not say within {FIRST_SECONDS:g} s where messages go to; "
+                "a proxy in between may hold its stream back (nginx: proxy_buffering off)",
+                url=shown,
+            )
         return self._place.result()
 
     async def _read(self) -> None:

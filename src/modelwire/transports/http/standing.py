@@ -1,7 +1,7 @@
 """The GET of the handshake revisions: a stream for what belongs to no request, and the way to take streams up again.
 
 A server may have no such stream; then nothing comes unasked, and nobody is told. One that breaks is opened again for as
-long as the connection lasts; where the session is gone meanwhile, so is the connection.
+long as the connection lasts; a server that has had it, and then says that there is no such session, has ended that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Standing:
         headers: Gives the headers of the session.
         deliver: Takes each message.
         on_gap: Called when something may have been said while nobody listened.
-        on_gone: Called when the server had such a stream, and does not know its session any more.
+        on_gone: Called when the server says that there is no such session any more.
     """
 
     def __init__(
@@ -53,12 +53,13 @@ class Standing:
         self._deliver = deliver
         self._on_gap = on_gap
         self._on_gone = on_gone
-        self._had = False
-        """Whether the server has ever opened it."""
         self._reader = EventReader(endpoint.max_message)
         self._begun: asyncio.Future[None] | None = None
         self._heard = False
         """Whether anything has come on the connection that there is."""
+        self._was_open = False
+        self._gone = False
+        """Whether the last refusal says that the session is gone."""
 
     async def begun(self) -> None:
         """Wait until the server has opened the stream, or has refused to."""
@@ -93,7 +94,8 @@ class Standing:
             self._say_begun()
 
     def _refused(self, error: HttpFailed) -> None:
-        if self._had and session_is_gone(error.status or 0, error_in(error.body.encode())):
+        # A server that has never had the stream may say 404, too, where it should say 405.
+        if self._was_open and self._gone:
             self._on_gone(error)
         else:
             _log.debug("the server has no stream for what belongs to no request: %s", error)
@@ -111,7 +113,7 @@ class Standing:
             reply = await self._get(last_id, "the stream was not opened")
         if self._begun is not None and self._begun.done() and not last_id:
             self._on_gap()
-        self._had = True
+        self._was_open = True
         self._reader.restart()
         self._say_begun()
         return reply
@@ -150,6 +152,7 @@ class Standing:
             return reply
         body = await self._sender.excerpt(reply, what)
         reply.close()
+        self._gone = session_is_gone(reply.status, error_in(body))
         if reply.status == 200:
             raise HttpFailed(
                 f"{what}: a GET is answered with no stream of events", status=200, url=self._endpoint.shown
