@@ -73,11 +73,14 @@ def test_a_file_is_served_over_http(words: list[str]) -> None:
         assert (process.returncode, out, err) == (0, "", "")
 
 
-@pytest.mark.parametrize("where", ["127.0.0.1:99999", ""])
+@pytest.mark.parametrize(
+    "where", ["127.0.0.1:99999", "", "8000", ":8000", "127.0.0.1", "127.0.0.1:0/mcp", "http://127.0.0.1:0/mcp"]
+)
 def test_a_place_that_makes_no_sense_is_refused(where: str) -> None:
     ran = mw("run", "--http", where, WORKSHOP)
-    assert ran.code != 0
-    assert "http://HOST:PORT" in ran.err
+    assert ran.code == 1
+    assert f"{where!r} is no HOST:PORT, such as 127.0.0.1:8000" in ran.err
+    assert "--listen http://HOST:PORT/PATH" in ran.err
 
 
 def test_the_wire_of_every_connection_is_shown() -> None:
@@ -190,7 +193,7 @@ def test_an_address_that_cannot_be_served_ends_with_1(address: str, said: str) -
         (["unix:///nowhere.py", "--env", "A=1"], 1, "--env is for servers that mw starts"),
         (["ws://127.0.0.1:1/x"], 4, "cannot connect to ws://127.0.0.1:1/x: nothing listens there"),
         (["ws://:1"], 1, "write ws://HOST:PORT/PATH or wss://HOST/PATH"),
-        (["http://127.0.0.1:1"], 1, "is an address; this version knows ws://HOST:PORT/PATH, tcp://HOST:PORT and unix"),
+        (["http://127.0.0.1:1"], 4, "http://127.0.0.1:1/: nothing listens there; is the server running"),
     ],
 )
 def test_what_is_wrong_with_an_address_is_told(words: list[str], code: int, said: str) -> None:
@@ -200,14 +203,22 @@ def test_what_is_wrong_with_an_address_is_told(words: list[str], code: int, said
 
 
 def test_an_address_is_a_target_whatever_it_ends_with() -> None:
-    for target in ("tcp://127.0.0.1:9000", "tcp://[::1]:9000", "unix:///run/server.py", "ws://a/server.py"):
+    for target in (
+        "tcp://127.0.0.1:9000",
+        "tcp://[::1]:9000",
+        "unix:///run/server.py",
+        "ws://a/server.py",
+        "http://a/x.py",
+    ):
         assert is_address(target)
         assert resolve(target, None).server == target
     with pytest.raises(Failure):
-        resolve("http://127.0.0.1:1", None)
+        resolve("ftp://127.0.0.1:1", None)
 
 
 def test_the_help_names_addresses() -> None:
     for command in ("list", "call", "read", "prompt"):
-        assert "tcp://HOST:PORT" in mw(command, "--help").out
+        helped = mw(command, "--help").out
+        assert "tcp://HOST:PORT" in helped
+        assert "http://HOST:PORT/PATH" in helped
     assert "--listen ADDRESS" in mw("run", "--help").out

@@ -19,6 +19,7 @@ TARGET is one of:
   FILE.json#SERVER   a server of a configuration file with `mcpServers`.
   tcp://HOST:PORT    a server that listens there, as after `mw run FILE.py --listen tcp://127.0.0.1:9000`.
   unix:///PATH       the same on a Unix socket.
+  http://HOST:PORT/PATH, or https://: the same over HTTP.
   ws://HOST:PORT/PATH, or wss://: the same as a WebSocket.
   -- COMMAND...      in TARGET's place, at the end of the line: any program with its arguments, exactly as given,
                      such as: mw {name} {more}-- node server.js --port 1
@@ -106,6 +107,18 @@ def seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
     return value
+
+
+def host_and_port(text: str) -> str:
+    """Read where to serve over HTTP from the command line."""
+    host, colon, port = text.rpartition(":")
+    whole = host and colon and "/" not in text and port.isascii() and port.isdigit() and len(port) <= 5
+    if not whole or int(port) > 65535:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no HOST:PORT, such as 127.0.0.1:8000; a path of your own goes with --listen "
+            "http://HOST:PORT/PATH"
+        )
+    return text
 
 
 def count(text: str) -> int:
