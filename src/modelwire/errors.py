@@ -123,16 +123,17 @@ class CapabilityRequired(RpcError):
 
     Args:
         capability: What is missing, as a dotted path such as ``elicitation.url``.
+        why: Why it is.
     """
 
-    def __init__(self, capability: str) -> None:
+    def __init__(self, capability: str, why: str = "which yours did not declare") -> None:
         required: dict[str, Any] = {}
         inner = required
         for part in capability.split("."):
             inner[part] = inner = {}
         super().__init__(
             MISSING_CAPABILITY,
-            f"this needs a client with the capability {capability}, which yours did not declare",
+            f"this needs a client with the capability {capability}, {why}",
             {"requiredCapabilities": required},
         )
         self.capability = capability

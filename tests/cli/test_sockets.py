@@ -72,11 +72,14 @@ def test_a_file_is_served_over_http(words: list[str]) -> None:
         assert (process.returncode, out, err) == (0, "", "")
 
 
-@pytest.mark.parametrize("where", ["127.0.0.1:99999", ""])
+@pytest.mark.parametrize(
+    "where", ["127.0.0.1:99999", "", "8000", ":8000", "127.0.0.1", "127.0.0.1:0/mcp", "http://127.0.0.1:0/mcp"]
+)
 def test_a_place_that_makes_no_sense_is_refused(where: str) -> None:
     ran = mw("run", "--http", where, WORKSHOP)
-    assert ran.code != 0
-    assert "http://HOST:PORT" in ran.err
+    assert ran.code == 1
+    assert f"{where!r} is no HOST:PORT, such as 127.0.0.1:8000" in ran.err
+    assert "--listen http://HOST:PORT/PATH" in ran.err
 
 
 def test_the_wire_of_every_connection_is_shown() -> None:

@@ -84,7 +84,7 @@ def test_what_is_wrong_with_the_file_is_told_once(tmp_path: Path) -> None:
         (["--workers", "2"], "--workers is for a server over HTTP: add --http HOST:PORT"),
         (["--workers", "2", "--listen", "tcp://127.0.0.1:0"], "--workers is for a server over HTTP"),
         (["--workers", "0", "--http", "127.0.0.1:0"], "'0' is no number above 0"),
-        (["--workers", "2", "--http", "127.0.0.1:x"], "http://HOST:PORT"),
+        (["--workers", "2", "--http", "127.0.0.1:x"], "'127.0.0.1:x' is no HOST:PORT"),
     ],
 )
 def test_workers_that_make_no_sense_are_refused(words: list[str], why: str, tmp_path: Path) -> None:

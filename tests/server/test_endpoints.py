@@ -16,8 +16,8 @@ def test_every_opener_is_found_by_its_scheme() -> None:
         assert opener_of(f"{scheme}:whatever") is OPENERS[scheme]
 
 
-@pytest.mark.parametrize("endpoint", ["ftp://127.0.0.1:1", "nonsense", "", "TCP://h:1"])
-async def test_what_cannot_be_served_says_what_can(endpoint: str) -> None:
+@pytest.mark.parametrize("endpoint", ["ftp://127.0.0.1:1", "nonsense", "", "TCP://h:1", 8000])
+async def test_what_cannot_be_served_says_what_can(endpoint: Any) -> None:
     with pytest.raises(ConfigError, match="give http://HOST:PORT/PATH, ws://HOST:PORT/PATH, tcp://HOST:PORT or unix:/"):
         await Server("s").serve(endpoint)
 
@@ -41,6 +41,7 @@ async def test_what_cannot_be_served_says_what_can(endpoint: str) -> None:
             {"health": "/up"},
             "health= does nothing for tcp:// and unix://; it has heartbeat, max_con",
         ),
+        ("http://127.0.0.1:0", {"port": 80}, "no option 'port': scheme, host, port and path stand in the endpoint"),
         ("http://127.0.0.1:0", {"heartbeat": 5}, "heartbeat= does nothing for HTTP; it has allowed_hosts, "),
         ("http://127.0.0.1:0", {"max_connections": 0}, "max_connections is a number of connections, at least 1, not 0"),
         ("http://127.0.0.1:0", {"health": "up"}, "a path begins with a slash"),

@@ -109,6 +109,18 @@ def seconds(text: str) -> float:
     return value
 
 
+def host_and_port(text: str) -> str:
+    """Read where to serve over HTTP from the command line."""
+    host, colon, port = text.rpartition(":")
+    whole = host and colon and "/" not in text and port.isascii() and port.isdigit() and len(port) <= 5
+    if not whole or int(port) > 65535:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no HOST:PORT, such as 127.0.0.1:8000; a path of your own goes with --listen "
+            "http://HOST:PORT/PATH"
+        )
+    return text
+
+
 def count(text: str) -> int:
     """Read a number of things from the command line."""
     if not (text.isascii() and text.isdigit() and int(text) > 0):

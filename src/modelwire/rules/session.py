@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from modelwire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, UNSUPPORTED_REVISION, RpcError
 from modelwire.protocol.meta import RequestMeta
@@ -41,6 +41,7 @@ class Peer:
         capabilities: What the peer can do, as it declared.
         log_level: The least severe log message it wants, or None when it wants none.
         principal: Who it is, where the transport authenticated it.
+        unknown: Whether it may have declared capabilities of which nothing was kept.
     """
 
     revision: Revision
@@ -48,6 +49,7 @@ class Peer:
     capabilities: ClientCapabilities = ClientCapabilities()
     log_level: LoggingLevel | None = None
     principal: str | None = None
+    unknown: bool = False
 
     def supports(self, capability: str) -> bool:
         """Say whether the peer has declared a capability.
@@ -86,6 +88,9 @@ class Session:
     Args:
         principal: Who the client is, where the transport knows.
     """
+
+    how_to_open: ClassVar[str] = HOW_TO_OPEN
+    """What a request is told that comes before anything says who asks."""
 
     __slots__ = (
         "declared", "initialized", "on_ready", "peer", "principal", "served", "state", "subscribed"
@@ -135,7 +140,7 @@ class Session:
 
     def suppose(self, revision: Revision) -> None:
         """Take it that a handshake was held elsewhere, of which nothing is known but the revision."""
-        self.peer = Peer(revision, log_level="info", principal=self.principal)
+        self.peer = Peer(revision, log_level="info", principal=self.principal, unknown=True)
         self.initialized = True
 
     def set_level(self, level: LoggingLevel) -> None:
@@ -160,7 +165,7 @@ class Session:
         if self.peer is None:
             if method == "ping":
                 return _UNOPENED
-            raise RpcError(INVALID_PARAMS, HOW_TO_OPEN)
+            raise RpcError(INVALID_PARAMS, self.how_to_open)
         if not self.served and method != "ping":
             self.served = True
             if self.on_ready is not None:

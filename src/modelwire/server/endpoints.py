@@ -164,11 +164,15 @@ def opener_of(endpoint: str) -> Opener:
     """
     opener = OPENERS.get(endpoint.partition(":")[0])
     if opener is None:
-        raise ConfigError(
-            f"cannot serve {endpoint!r}: give http://HOST:PORT/PATH, ws://HOST:PORT/PATH, tcp://HOST:PORT or "
-            "unix:///PATH, or leave the endpoint out for stdio"
-        )
+        raise _no_endpoint(endpoint)
     return opener
+
+
+def _no_endpoint(given: Any) -> ConfigError:
+    return ConfigError(
+        f"cannot serve {given!r}: give http://HOST:PORT/PATH, ws://HOST:PORT/PATH, tcp://HOST:PORT or unix:///PATH, or "
+        "leave the endpoint out for stdio"
+    )
 
 
 async def open_endpoint(server: Server, endpoint: Any, options: ServeOptions) -> Endpoint:
@@ -182,13 +186,14 @@ async def open_endpoint(server: Server, endpoint: Any, options: ServeOptions) ->
     server.settle()
     unknown = options.keys() - ServeOptions.__annotations__.keys()
     if unknown:
-        known = ", ".join(ServeOptions.__annotations__)
-        raise ConfigError(f"serving knows no option {min(unknown)!r}; there are {known}")
+        raise _no_option(min(unknown))
     if isinstance(endpoint, str):
         return await opener_of(endpoint)(server, endpoint, options)
     if options:
         raise ConfigError(f"{min(options)}= is for endpoints that have an address")
     if endpoint is not None:
+        if not hasattr(endpoint, "receive"):
+            raise _no_endpoint(endpoint)
         return _OneStream(server, cast(MessageStream, endpoint))
     from modelwire.transports.stdio import open_stdio
 
@@ -196,6 +201,15 @@ async def open_endpoint(server: Server, endpoint: Any, options: ServeOptions) ->
     if stream.is_terminal:
         _greet(server)
     return _OneStream(server, stream)
+
+
+def _no_option(name: str) -> ConfigError:
+    known = ", ".join(ServeOptions.__annotations__)
+    if name in ("transport", "host", "port", "path"):  # other toolkits have these
+        example = "http://127.0.0.1:8000/mcp"
+        where = f"scheme, host, port and path stand in the endpoint, such as {example!r}; options are"
+        return ConfigError(f"serving knows no option {name!r}: {where} {known}")
+    return ConfigError(f"serving knows no option {name!r}; there are {known}")
 
 
 class _OneStream:

@@ -27,6 +27,9 @@ from modelwire.server.given_schema import GivenSchema
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+")
 """A scheme and the characters of RFC 3986."""
+_NOTHING_KEPT = (
+    f"and this server keeps nothing of its clients (stateless=True), so it can ask those of {LATEST.name} only"
+)
 _NOTHING_ASKED: dict[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -61,6 +64,8 @@ class Question:
             ConfigError: Its revision cannot carry the question.
         """
         if not peer.supports(self.capability):
+            if peer.unknown:
+                raise CapabilityRequired(self.capability, _NOTHING_KEPT)
             raise CapabilityRequired(self.capability)
         if self.declared and peer.revision.covers("2025-11-25", None) and not peer.supports(self.declared):
             raise CapabilityRequired(self.declared)

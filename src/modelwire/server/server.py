@@ -33,6 +33,7 @@ from modelwire.server.serving import Serving, serve
 from modelwire.server.workers import WorkerPool
 
 if TYPE_CHECKING:
+    from modelwire.rpc.message_stream import MessageStream
     from modelwire.server.http.app import App, Asgi, Principal
 
 
@@ -167,7 +168,7 @@ class Server(Registration):
 
     # ------------------------------------------------------------------ serving
 
-    def run(self, endpoint: Any = None, **options: Unpack[ServeOptions]) -> None:
+    def run(self, endpoint: str | None = None, **options: Unpack[ServeOptions]) -> None:
         """Serve until the client leaves or Ctrl-C; for the end of a program. Standard input and output by default.
 
         Args:
@@ -186,7 +187,9 @@ class Server(Registration):
         run(self, endpoint, options)
 
     # No `async def`, so that a mistake is raised to whoever calls, and not in a task.
-    def serve(self, endpoint: Any = None, **options: Unpack[ServeOptions]) -> Coroutine[Any, Any, None]:
+    def serve(
+        self, endpoint: str | MessageStream | None = None, **options: Unpack[ServeOptions]
+    ) -> Coroutine[Any, Any, None]:
         """Serve inside a running event loop, until the client leaves; sockets until this is cancelled.
 
         Args:
@@ -201,7 +204,7 @@ class Server(Registration):
         self.settle()
         return serve(self, endpoint, options)
 
-    def serving(self, endpoint: Any = None, **options: Unpack[ServeOptions]) -> Serving:
+    def serving(self, endpoint: str | MessageStream | None = None, **options: Unpack[ServeOptions]) -> Serving:
         """Return an ``async with`` block during which the server serves; its ``url`` says where.
 
         Args:

@@ -25,17 +25,18 @@ _REASONS = {
 }
 
 
-async def listen_tcp(address: TcpAddress, backlog: int) -> list[socket.socket]:
+async def listen_tcp(address: TcpAddress, backlog: int, name: str | None = None) -> list[socket.socket]:
     """Return a socket for each address of a host that the machine has, all listening on one port.
 
     Args:
         address: The host and the port; 0 takes a free one.
         backlog: How many connections may wait to be accepted.
+        name: What to call it in errors; by default the address.
 
     Raises:
         ConnectionFailed: It cannot be listened there; the message says why, and what to do.
     """
-    candidates = await resolve(address, socket.AI_PASSIVE)
+    candidates = await resolve(address, socket.AI_PASSIVE, name)
     for attempt in range(1, _PORT_ATTEMPTS + 1):
         try:
             return _listen_at_all(candidates, address.port, backlog)
@@ -44,7 +45,7 @@ async def listen_tcp(address: TcpAddress, backlog: int) -> list[socket.socket]:
             taken = error.errno == errno.EADDRINUSE and address.port == 0 and attempt < _PORT_ATTEMPTS
             if not taken:
                 why = _REASONS.get(error.errno or 0) or os.strerror(error.errno or 0)
-                raise ConnectionFailed(f"cannot listen on {address}: {why}") from None
+                raise ConnectionFailed(f"cannot listen on {name or address}: {why}") from None
     raise AssertionError("the last attempt returns or raises")
 
 

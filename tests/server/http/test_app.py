@@ -246,7 +246,9 @@ async def test_without_state_nobody_can_be_asked_and_a_disconnect_cancels_nothin
     async with serving(bench.server, stateless=True) as http:
         client = Legacy(http)
         version = {"MCP-Protocol-Version": "2025-11-25"}
-        assert (await client.call("ask_name", headers=version).answer()).get("result", {}).get("isError", True)
+        asked = await client.call("ask_name", headers=version).result()
+        assert asked["isError"]
+        assert "keeps nothing of its clients (stateless=True)" in asked["content"][0]["text"]
         gone = client.call("wait", headers=version)
         await bench.waiting.wait()
         gone.left = True

@@ -53,8 +53,13 @@ async def test_only_an_initialize_needs_no_session_and_a_wrong_one_is_not_found(
             for id_ in ("x", "", f"{client.session}x", f"{client.session}, {client.session}"):
                 assert await client.ask(message, headers={"Mcp-Session-Id": id_}).done() == 404
         assert await client.tell("notifications/initialized", headers={"Mcp-Session-Id": None}).done() == 400
-        assert await client.get(headers={"Mcp-Session-Id": None}).done() == 400
         assert await client.get(headers={"Mcp-Session-Id": "x"}).done() == 404
+        for exchange in (client.get(headers={"Mcp-Session-Id": None}), client.http.ask("GET", {"Accept": "*/*"})):
+            error = (await exchange.json())["error"]
+            assert exchange.status == 400
+            assert error["message"].startswith(
+                "Mcp-Session-Id is missing: this address is for MCP clients, which POST "
+            )
         assert await client.http.ask("DELETE").done() == 400
         assert await client.ask("tools/list").done() == 200
 

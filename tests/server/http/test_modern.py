@@ -301,6 +301,10 @@ async def test_a_body_without_its_meta_is_an_error_of_its_params() -> None:
             headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}
             status, code = await problem(client.http.post(message, headers))
             assert (status, code) in ((400, -32602), (400, -32600))
+        bare = {"jsonrpc": "2.0", "id": 3, "method": "tools/list"}
+        error = (await client.http.post(bare, headers).json())["error"]
+        version = "io.modelcontextprotocol/protocolVersion"
+        assert error["message"] == f'missing "{version}" in params._meta; every request of {MODERN} carries it'
 
 
 async def test_headers_of_other_revisions_are_ignored() -> None:

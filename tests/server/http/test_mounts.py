@@ -135,6 +135,20 @@ async def test_health_and_other_routes_are_found_under_a_prefix(outer: Outer, pr
         assert await http.ask("GET", path=prefix + "/other").done() == 404
 
 
+@pytest.mark.parametrize(
+    ("outer", "path", "endpoint"),
+    [
+        (nested, "/outer/inner/other", "/outer/inner/mcp"),
+        (fast, "/api/other", "/api/mcp"),
+        (fast_behind_proxy, "/api/other", "/proxy/api/mcp"),
+    ],
+)
+async def test_what_is_not_there_says_where_the_endpoint_is_for_clients(outer: Outer, path: str, endpoint: str) -> None:
+    async with mounted(make(), outer, path) as http:
+        error = (await http.ask("POST").json())["error"]
+        assert error["message"] == f"there is nothing here; the MCP endpoint is {endpoint}"
+
+
 @mounts
 async def test_a_stream_is_taken_up_again_under_a_prefix(outer: Outer, prefix: str) -> None:
     bench = make()

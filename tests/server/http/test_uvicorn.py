@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from modelwire import ConfigError, Server
+from modelwire import ConfigError, ConnectionFailed, Server
 from tests.leftovers import nothing_left
 from tests.server.http.asgi import BOTH
 from tests.server.http.raw import call, closed, connected, posted
@@ -207,6 +207,15 @@ async def test_an_endpoint_that_makes_no_sense_is_refused() -> None:
     with pytest.raises(ConfigError, match="cert="):
         async with server.serving("https://127.0.0.1:0/mcp"):
             pass
+
+
+async def test_what_is_not_ours_to_take_is_named_as_it_was_given() -> None:
+    server = Server("s")
+    async with server.serving("http://127.0.0.1:0/mcp") as serving:
+        with pytest.raises(ConnectionFailed, match=f"^cannot listen on {serving.url}: the port is taken"):
+            await server.serve(serving.url)
+    with pytest.raises(ConnectionFailed, match="^cannot use http://nowhere.invalid:1/mcp: the name 'nowhere.invalid'"):
+        await server.serve("http://nowhere.invalid:1/mcp")
 
 
 @pytest.mark.parametrize("signal_", [signal.SIGTERM, signal.SIGINT])

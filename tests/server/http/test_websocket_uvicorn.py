@@ -568,8 +568,14 @@ async def test_wrong_certificates_are_refused_at_the_start(tls: certificates.Cer
     with pytest.raises(ConfigError, match="cert="):
         async with make().server.serving(HERE, cert=tls.cert, key=tls.key):
             pass
-    missing = os.fspath(tmp_path / "none.pem")
-    for cert, key in ((missing, tls.key), (tls.cert, missing), (tls.cert, tls.authority)):
-        with pytest.raises(ConfigError, match="cert="):
+    missing, nonsense = os.fspath(tmp_path / "none.pem"), tmp_path / "nonsense.pem"
+    nonsense.write_text("this is no certificate")
+    for cert, key, why in (
+        (missing, tls.key, f"^cert='{missing}' cannot be read: No such file or directory; cert= and key= are files"),
+        (tls.cert, missing, f"^key='{missing}' cannot be read: No such file"),
+        (tls.cert, tls.authority, "^cert=.* and key=.* are no certificate and its key in PEM form"),
+        (os.fspath(nonsense), tls.key, "^cert=.* and key=.* are no certificate and its key in PEM form"),
+    ):
+        with pytest.raises(ConfigError, match=why):
             async with make().server.serving("wss://localhost:0/mcp", cert=cert, key=key):
                 pass

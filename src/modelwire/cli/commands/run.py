@@ -10,7 +10,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from modelwire.cli.failures import OK, USAGE, Failure, failure_of, usage
-from modelwire.cli.parsing import Parser, count, seconds
+from modelwire.cli.parsing import Parser, count, host_and_port, seconds
 
 if TYPE_CHECKING:
     from modelwire.server.endpoints import ServeOptions
@@ -39,7 +39,9 @@ def configure(parser: Parser, has_command: bool) -> None:
     where.add_argument(
         "--http",
         metavar="HOST:PORT",
-        help="serve at http://HOST:PORT/mcp (port 0 takes a free one) until Ctrl-C; stderr shows where",
+        type=host_and_port,
+        help="serve at http://HOST:PORT/mcp (port 0 takes a free one) until Ctrl-C; stderr shows where. What "
+        "else there is to set, such as allowed_hosts= behind a proxy, the file sets itself with server.run()",
     )
     where.add_argument(
         "--listen",

@@ -110,7 +110,7 @@ def _session(
     if isinstance(message, InvalidFrame):
         return refused(Refusal(400, message.reason, message.code))
     missing = "Mcp-Session-Id is missing; send initialize first, and the id from its answer with the rest"
-    return refused(Refusal(400, missing), id_)
+    return refused(Refusal(400, f"{missing}, or name {LATEST.name} in MCP-Protocol-Version, which needs none"), id_)
 
 
 def _wrong_version(incoming: Incoming) -> Refusal | None:
@@ -118,6 +118,13 @@ def _wrong_version(incoming: Incoming) -> Refusal | None:
     if isinstance(named, str):
         return Refusal(400, f"MCP-Protocol-Version {named!r} is unknown; there are {known_revisions()}")
     return None
+
+
+_MISSING: Final = Refusal(
+    400,
+    "Mcp-Session-Id is missing: this address is for MCP clients, which POST initialize first, and send the id from its "
+    "answer with the rest",
+)
 
 
 def _gone() -> Refusal:
@@ -232,7 +239,7 @@ def _listener(sessions: Sessions, incoming: Incoming) -> tuple[HttpSession, Stre
         return Refusal(406, f"a GET is answered with {EVENTS}; list it in Accept")
     given = incoming.head.headers.one(SESSION)
     if given is None:
-        return Refusal(400, "Mcp-Session-Id is missing")
+        return _MISSING
     session = sessions.find(given, incoming.principal)
     if session is None:
         return _gone()
@@ -255,6 +262,6 @@ def delete(sessions: Sessions, incoming: Incoming) -> Whole:
     given = incoming.head.headers.one(SESSION)
     session = None if given is None else sessions.find(given, incoming.principal)
     if session is None:
-        return refused(_gone() if given is not None else Refusal(400, "Mcp-Session-Id is missing"))
+        return refused(_MISSING if given is None else _gone())
     sessions.drop(session, "the client ended the session")
     return Whole(204)

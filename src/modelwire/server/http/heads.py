@@ -142,7 +142,8 @@ class Heads:
     def _misplaced(self, scope: Scope, path: str, *others: str) -> Refusal | None:
         if path in others or self._path in (path, scope["path"].rstrip("/")):
             return None
-        return Refusal(404, f"there is nothing here; the MCP endpoint is {self._path or '/'}", -32601)
+        endpoint = scope.get("root_path", "").rstrip("/") + self._path
+        return Refusal(404, f"there is nothing here; the MCP endpoint is {endpoint or '/'}", -32601)
 
     def _too_large(self, headers: Headers) -> Refusal | None:
         given = headers.one("content-length") or ""

@@ -18,7 +18,7 @@ from modelwire.protocol import jsonrpc
 from modelwire.protocol.jsonrpc import Batch, InvalidFrame, Notification, Request
 from modelwire.protocol.meta import PROTOCOL_VERSION
 from modelwire.protocol.methods import METHODS
-from modelwire.protocol.revisions import Revision
+from modelwire.protocol.revisions import LATEST, Revision
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import Connection
 from modelwire.rpc.observer import Observer, tell_frame
@@ -112,7 +112,7 @@ def _refused(incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
     if problem is not None:
         return jsonrpc.encode_error(id_, HEADER_MISMATCH, problem), 400
     if message.method in _OPENING and isinstance(message, Request) and body_version(message) is None:
-        return jsonrpc.encode_error(id_, INVALID_PARAMS, f"the request's _meta lacks {PROTOCOL_VERSION}"), 400
+        return jsonrpc.encode_error(id_, INVALID_PARAMS, _Alone.how_to_open), 400
     return None
 
 
@@ -156,6 +156,13 @@ def _argument_mismatch(server: Server, incoming: Incoming, call: Call) -> str | 
     return mismatch(incoming.head.headers, version, call.method.name, name, mirrored(entry.headers, found))
 
 
+class _Alone(Session):
+    """The session of one request, which nothing can open but the request itself."""
+
+    how_to_open = f'missing "{PROTOCOL_VERSION}" in params._meta; every request of {LATEST.name} carries it'
+    __slots__ = ()
+
+
 class Single:
     """One request, from its first look to the end of its response.
 
@@ -179,7 +186,7 @@ class Single:
         """Begin to answer it."""
         response = self.response
         connection = Connection(
-            server.dispatcher, self._say, session=Session(incoming.principal), observers=self._observers
+            server.dispatcher, self._say, session=_Alone(incoming.principal), observers=self._observers
         )
         connection.shared = running
         connection.crowded = response.crowded

@@ -100,7 +100,7 @@ async def bind(endpoint: str, options: ServeOptions) -> Bound:
         raise ConfigError("serving over HTTP needs uvicorn and httptools: pip install 'modelwire[http]'") from None
     scheme, host, port, path = _parts(endpoint)
     settled(endpoint, options)
-    sockets = await listen_tcp(TcpAddress(host, port), BACKLOG)
+    sockets = await listen_tcp(TcpAddress(host, port), BACKLOG, endpoint)
     bound = sockets[0].getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
     return Bound(sockets, f"{scheme}://{shown}:{bound}{path}")
@@ -160,17 +160,27 @@ def _parts(endpoint: str) -> tuple[str, str, int, str]:
         port = found.port
     except ValueError as error:
         raise ConfigError(f"cannot serve {endpoint!r}: {error}; {_FORM}") from None
-    if not found.hostname or found.query or found.fragment or "@" in found.netloc:
-        raise ConfigError(f"cannot serve {endpoint.partition('?')[0]!r}: {_FORM}")
+    if found.query or found.fragment or "@" in found.netloc:  # which may hold a secret
+        raise ConfigError(f"cannot serve at a URL with a user, a query or a fragment: {_FORM}")
+    if not found.hostname:
+        raise ConfigError(f"cannot serve {endpoint!r}: {_FORM}")
     path = found.path if found.path.strip("/") else "/mcp"
     return found.scheme, found.hostname, _PORTS[found.scheme] if port is None else port, path
 
 
 def _check_certificate(cert: str | None, key: str | None) -> None:
+    for name, path in (("cert", cert), ("key", key)):
+        try:
+            if path is not None:
+                open(path, "rb").close()
+        except OSError as error:
+            why = f"{name}={path!r} cannot be read: {error.strerror}"
+            raise ConfigError(f"{why}; cert= and key= are files in PEM form") from None
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert or "", key)
     except OSError as error:
-        raise ConfigError(f"cert={cert!r} and key={key!r} cannot be used: {error.strerror or error}") from None
+        why = getattr(error, "reason", None) or error.strerror or error
+        raise ConfigError(f"cert={cert!r} and key={key!r} are no certificate and its key in PEM form: {why}") from None
 
 
 class _Http:
