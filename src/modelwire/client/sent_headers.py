@@ -5,6 +5,7 @@ No message of this shows a value: values are where the secrets are.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -58,6 +59,11 @@ class SentHeaders:
             found = await found if inspect.isawaitable(found) else found
         except ModelwireError:
             raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise ConnectionFailed("the function of headers= was cancelled, or what it waits for") from error
         except Exception as error:
             raise ConnectionFailed(f"the function of headers= failed: {error!r}") from error
         return {**self._more, **_checked(found)}

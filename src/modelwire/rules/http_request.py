@@ -164,7 +164,7 @@ def retry_after(given: str | None, now: float) -> float | None:
         return float(given[:9])
     try:
         date: datetime = parsedate_to_datetime(given)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now)
 

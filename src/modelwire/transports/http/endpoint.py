@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import re
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -30,6 +30,7 @@ _FORM = "write http://HOST:PORT/PATH or https://HOST/PATH, such as http://127.0.
 _PLAIN = "/%:@!$&'()*+,;=?~"
 """What may stand in a path or a query as it is; `quote` leaves letters, digits and `_.-` alone by itself."""
 _SHORTEST_SECRET = 6
+_RECENT = 32
 
 
 def is_http_url(target: str) -> bool:
@@ -93,6 +94,8 @@ class Endpoint:
     old: bool = False
     _static: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     _secrets: list[str] = field(default_factory=list[str])
+    _recent: list[str] = field(default_factory=list[str])
+    """Those of headers that a function has said, of which the last ones are known."""
 
     @property
     def known(self) -> Known:
@@ -118,18 +121,12 @@ class Endpoint:
         if not callable(source):
             return self._static
         headers = _fit(await source())
-        self._remember(value for _, value in headers)
+        self._recent = [*_secret(value for _, value in headers if value not in self._recent), *self._recent][:_RECENT]
         return [*self._static, *headers]
-
-    def _remember(self, values: Any) -> None:
-        for value in values:
-            for secret in (value, *value.split(" ", 1)[1:]):
-                if len(secret) >= _SHORTEST_SECRET and secret not in self._secrets:
-                    self._secrets = [secret, *self._secrets[:31]]
 
     def masked(self, text: str) -> str:
         """Return a text of the server's without the values of headers that it repeats."""
-        for secret in sorted(self._secrets, key=len, reverse=True):
+        for secret in sorted({*self._secrets, *self._recent}, key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
 
@@ -171,16 +168,30 @@ def endpoint(
     clean = urlunsplit((parts.scheme, netloc, quote(parts.path or "/", _PLAIN), quote(parts.query, _PLAIN), ""))
     _check(options)
     found = Endpoint(clean, called or shown_url(clean), options, max_message, old=old)
+    # Many a token stands in a query; the name of what was given one is no secret.
+    secrets = _secret(part for pair in parts.query.split("&") for part in _both(pair.partition("=")[2]))
     if called is not None:
-        found._remember((parts.path, host, parts.query))  # pyright: ignore[reportPrivateUsage]
+        secrets += _secret((parts.path, host, parts.query))
     static = [] if callable(options.headers) else _fit(options.headers)
     if parts.username is not None:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
         static.insert(0, ("Authorization", f"Basic {base64.b64encode(user).decode()}"))
-        found._secrets += [secret for secret in (parts.password,) if secret]  # pyright: ignore[reportPrivateUsage]
+        secrets += [secret for secret in _both(parts.password or "") if secret]
+    secrets += _secret(value for _, value in static)
     found._static = static  # pyright: ignore[reportPrivateUsage]
-    found._remember(value for _, value in static)  # pyright: ignore[reportPrivateUsage]
+    found._secrets = secrets  # pyright: ignore[reportPrivateUsage]
     return found
+
+
+def _both(value: str) -> tuple[str, str]:
+    """Return a part of a URL as it is written and as it is meant."""
+    return value, unquote(value)
+
+
+def _secret(values: Iterable[str]) -> list[str]:
+    """Return what of these values nobody is to see: each, and what comes after its first word, as in ``Bearer ...``."""
+    parts = [part for value in values for part in (value, *value.split(" ", 1)[1:])]
+    return [part for part in parts if len(part) >= _SHORTEST_SECRET]
 
 
 def shown_url(url: str) -> str:
@@ -189,6 +200,13 @@ def shown_url(url: str) -> str:
     rest = re.split(r"[?#]", rest, maxsplit=1)[0]
     authority, slash, path = rest.partition("/")
     return f"{scheme}{mark}{authority.rpartition('@')[2]}{slash}{path}"
+
+
+def sendable(url: str) -> str:
+    """Return a URL that a server gave as a request can name it: without user and fragment, and quoted."""
+    parts = urlsplit(url)
+    netloc = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, netloc, quote(parts.path or "/", _PLAIN), quote(parts.query, _PLAIN), ""))
 
 
 def _check(options: HttpOptions) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 from modelwire.errors import FrameTooLarge, HttpFailed
 from modelwire.rules.http import EVENTS, JSON
 from modelwire.rules.http_request import origin, retry_after
-from modelwire.transports.http.endpoint import Endpoint, shown_url
+from modelwire.transports.http.endpoint import Endpoint, sendable, shown_url
 from modelwire.transports.http.engine import Broken, Engine, Reply
 from modelwire.transports.http.trouble import BODY, failed, redirected, refused
 from modelwire.version import __version__
@@ -139,7 +139,7 @@ class Sender:
         if method == "POST" and reply.status not in _KEEPS_METHOD:
             why = f"it would turn the message into a GET; if that is the new address, connect to {shown}"
             raise redirected(self.endpoint, what, reply.status, shown, why)
-        return new
+        return sendable(new)
 
     async def body(self, reply: Reply, what: str, most: int) -> bytes:
         """Return a whole body.

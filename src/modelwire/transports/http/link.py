@@ -114,9 +114,15 @@ class HttpLink:
         """The revision that requests name themselves."""
         self._greeting: asyncio.Future[None] | None = None
         """Done once the server has taken notice of ``notifications/initialized``; nothing goes out before."""
-        self._old = OldSse(self._sender, endpoint, self._deliver, self._lost) if endpoint.known.old else None
+        self._old = self._old_sse() if endpoint.known.old else None
         self._standing = Standing(
-            self._sender, endpoint, self._session_headers, self._deliver, self._gap, self._session_gone
+            self._sender,
+            endpoint,
+            self._session_headers,
+            self._deliver,
+            self._oversized,
+            self._gap,
+            self._session_gone,
         )
         self._over: asyncio.Future[None] = connection.loop.create_future()
         self._closed: asyncio.Task[None] | None = None
@@ -259,6 +265,8 @@ class HttpLink:
         except FrameTooLarge as error:
             self._failed(about, id_, error)
             return
+        if not body.strip():
+            raise no_answer(self._endpoint, what, reply.status, reply.header("content-type"), b"")
         self._frame(about, reply, body)
         if self._waits(id_):
             raise ProtocolViolation(f"the answer to the POST of {about.method} is no answer to it", body)
@@ -321,9 +329,12 @@ class HttpLink:
                 told.__cause__ = refusal
                 entry.settle(told)
 
+    def _old_sse(self) -> OldSse:
+        return OldSse(self._sender, self._endpoint, self._deliver, self._oversized, self._lost)
+
     async def _as_old(self, frame: bytes, what: str) -> HttpFailed | None:
         """Try HTTP+SSE, with a message that was refused; return why the server does not speak it, if it does not."""
-        old = OldSse(self._sender, self._endpoint, self._deliver, self._lost)
+        old = self._old_sse()
         try:
             await old.open()
         except HttpFailed as error:
@@ -357,11 +368,16 @@ class HttpLink:
             # What the server makes of it is its own business; a request will tell whether it is still there.
             _log.debug("%s was not delivered: %s", what, error or f"nothing came within {TELL_SECONDS:g} s")
         finally:
-            if greets and self._greeting is not None and not self._greeting.done():
-                self._greeting.set_result(None)
-                if self._old is None and self.connection.ended is None:
-                    self._standing.expect()
-                    self._run(self._standing.listen())
+            if greets:
+                self._greeted()
+
+    def _greeted(self) -> None:
+        """The server has taken notice of ``notifications/initialized``, or will not."""
+        if self._greeting is not None and not self._greeting.done():
+            self._greeting.set_result(None)
+            if self._old is None and self.connection.ended is None:
+                self._standing.expect()
+                self._run(self._standing.listen())
 
     async def _delivered(self, about: Said, frame: bytes, what: str) -> None:
         if self._old is not None:
@@ -371,6 +387,8 @@ class HttpLink:
         headers = self._headers if handshake else routing_headers(about, self._version)
         reply = await self._sender.send("POST", self._endpoint.url, headers, frame, what)
         async with closing(reply):
+            if about.method == "notifications/initialized":
+                self._greeted()  # whatever comes as a body, and however long that takes
             if reply.status >= 400:
                 raise self._sender.refusal(reply, what, await self._sender.excerpt(reply, what))
             if media_type(reply.header("content-type")) == EVENTS:

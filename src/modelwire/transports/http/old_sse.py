@@ -15,7 +15,7 @@ from modelwire.log import log as _log
 from modelwire.rules.http import EVENTS
 from modelwire.rules.http_request import media_type, origin
 from modelwire.rules.sse_reader import Event, EventReader
-from modelwire.transports.http.endpoint import Endpoint, shown_url
+from modelwire.transports.http.endpoint import Endpoint, sendable, shown_url
 from modelwire.transports.http.engine import Reply
 from modelwire.transports.http.exchange import Sender, closing
 from modelwire.transports.http.streams import read
@@ -31,6 +31,7 @@ class OldSse:
         sender: Sends requests.
         endpoint: The server.
         deliver: Takes each message.
+        oversized: Takes note of each that is too long.
         lost: Told why the connection has ended.
     """
 
@@ -39,11 +40,13 @@ class OldSse:
         sender: Sender,
         endpoint: Endpoint,
         deliver: Callable[[bytes], None],
+        oversized: Callable[[FrameTooLarge], None],
         lost: Callable[[ConnectionLost], None],
     ) -> None:
         self._sender = sender
         self._endpoint = endpoint
         self._deliver = deliver
+        self._oversized = oversized
         self._lost = lost
         self._place: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._reading: asyncio.Task[None] | None = None
@@ -117,7 +120,7 @@ class OldSse:
 
     def _take(self, event: Event | FrameTooLarge) -> bool:
         if isinstance(event, FrameTooLarge):
-            _log.warning("a message was dropped: %s", event)
+            self._oversized(event)
         elif not self._place.done():
             self._begin(event)
         elif event.name == "message" and event.data:
@@ -136,7 +139,7 @@ class OldSse:
         except ValueError:
             same = False
         if same:
-            self._place.set_result(place)
+            self._place.set_result(sendable(place))
         else:
             self._refuse(f"{shown} wants messages sent to {shown_url(place)}, which is another server; that is refused")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import select
 import socket
 import zlib
@@ -25,13 +26,20 @@ from modelwire.transports.http.trouble import broken_by
 HIGH_WATER = 1 << 18
 """Bytes of a body that wait to be taken above which nothing more is read."""
 MAX_HEAD = 1 << 17
-"""Bytes of the headers of a reply."""
-PIECE = 1 << 20
+"""Bytes of the headers of a reply, and of whatever else is sent between two pieces of a body."""
+PIECE = 1 << 18
 """The most bytes that are decompressed at once."""
+_MEMBER = b"\x1f\x8b"
+"""What a further part of a body in gzip begins with."""
 LINGER = 0.5
 """Seconds in which a body of which enough is known may end, so that its connection can be used again."""
 UNHEARD = 0.2
 """Seconds without use after which a connection is looked at before it is used again."""
+WARY_SECONDS = 60.0
+"""Seconds for which no connection is used again to a server that has hung up on one right after its answer.
+
+Such a server does not say that it will (RFC 9112, 9.6), and whatever is sent meanwhile is lost.
+"""
 _DEAD_AFTER = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 """How TCP finds out that a server has gone without a word, while a stream is quiet."""
 _GONE = "the server closed the connection without an answer"
@@ -52,8 +60,9 @@ class OwnEngine:
         self._tls = endpoint.options.tls
         self._loop = loop = asyncio.get_running_loop()
         # Of several addresses the next one is tried soon; loops of others, such as uvloop, have no such thing.
-        own_loop = isinstance(loop, asyncio.BaseEventLoop)
-        self._eyeballs: dict[str, Any] = {"happy_eyeballs_delay": 0.25} if own_loop else {}
+        # Nor is there a next one of an address; and a race that is cancelled may forget the socket that has won it.
+        several = isinstance(loop, asyncio.BaseEventLoop) and not _is_address(self._host)
+        self._eyeballs: dict[str, Any] = {"happy_eyeballs_delay": 0.25} if several else {}
         self._cookies = Cookies()
         self._heads: dict[tuple[str, str], str] = {}
         self._idle: list[_Connection] = []
@@ -62,6 +71,7 @@ class OwnEngine:
         """How many requests are under way of those that wait for each other."""
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._sweeper: asyncio.TimerHandle | None = None
+        self._wary_until = 0.0
         self._closed = False
 
     async def send(self, method: str, url: str, headers: HeaderList, body: bytes | None, *, urgent: bool) -> _Reply:
@@ -155,16 +165,19 @@ class OwnEngine:
         """Note a connection that is there."""
         self._open.add(connection)
 
-    def lost(self, connection: _Connection) -> None:
-        """Note that a connection is gone."""
+    def lost(self, connection: _Connection, *, unanswered: bool) -> None:
+        """Note that a connection is gone, and whether a request was on it of which nothing was answered."""
         self._open.discard(connection)
+        now = self._loop.time()
+        if unanswered and connection.since and now - connection.since < UNHEARD:
+            self._wary_until = now + WARY_SECONDS
 
     def free(self, connection: _Connection) -> None:
         """Keep a connection for the next request."""
-        if self._closed or len(self._idle) >= MOST:
+        connection.since = self._loop.time()
+        if self._closed or len(self._idle) >= MOST or connection.since < self._wary_until:
             connection.transport.close()
             return
-        connection.since = self._loop.time()
         self._idle.append(connection)
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(KEPT_SECONDS, self._sweep)
@@ -201,6 +214,14 @@ class OwnEngine:
             with contextlib.suppress(Exception):
                 found = connection.transport.get_extra_info("socket")
                 getattr(found, "_sock", found).close()
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class _Connection(asyncio.Protocol):
@@ -256,8 +277,7 @@ class _Connection(asyncio.Protocol):
         if reply is None:  # nobody has asked for anything
             self.transport.abort()
             return
-        if not reply.status:
-            self._head += len(data)
+        self._head += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserCallbackError) as error:
@@ -266,7 +286,7 @@ class _Connection(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             reply.broke(Broken("it wants to speak another protocol"))
             self.transport.abort()
-        if not reply.status and self._head > MAX_HEAD:
+        if self._head > MAX_HEAD and self.reply is reply:
             reply.broke(Broken("the headers of its answer are too large"))
             self.transport.abort()
 
@@ -274,7 +294,7 @@ class _Connection(asyncio.Protocol):
         reply, self.reply = self.reply, None
         if reply is not None:
             reply.ended_by(exc)
-        self._engine.lost(self)
+        self._engine.lost(self, unanswered=reply is not None and not reply.status)
         if not self.gone.done():
             self.gone.set_result(None)
 
@@ -285,6 +305,8 @@ class _Connection(asyncio.Protocol):
             self.transport.abort()
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self.reply is None or self.reply.status:
+            return  # a trailer, which says nothing that matters here
         key = name.decode("latin-1").lower()
         text = value.decode("latin-1")
         if key == "set-cookie":
@@ -297,9 +319,11 @@ class _Connection(asyncio.Protocol):
         headers, self._headers = self._headers, {}
         status = self._parser.get_status_code()
         if status >= 200 and self.reply is not None:
+            self._head = 0
             self.reply.begun(status, headers)
 
     def on_body(self, body: bytes) -> None:
+        self._head = 0
         if self.reply is not None:
             self.reply.fed(body)
 
@@ -368,10 +392,15 @@ class _Reply:
 
     async def _unpacked(self) -> bytes:
         while True:
-            rest = b"" if self._unpacker is None else self._unpacker.unconsumed_tail
+            over = self._unpacker is not None and self._unpacker.eof
+            rest = b"" if self._unpacker is None else self._unpacker.unconsumed_tail or self._unpacker.unused_data
+            if rest:
+                await asyncio.sleep(0)  # a little that came may be a lot, and others want their turn
             packed = rest or await self._packed()
-            if not packed:
+            if not packed or (over and not packed.startswith(_MEMBER)):
                 return b""
+            if over:
+                self._unpacker = None
             try:
                 if self._unpacker is None:
                     # Some say deflate and mean the bare form; the other begins with these four bits.

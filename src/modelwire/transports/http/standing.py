@@ -22,6 +22,8 @@ from modelwire.transports.http.streams import read
 
 PAUSES = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds before the stream is opened again, longer each time until something comes on it; then the last of them."""
+SETTLED = 1.0
+"""Seconds after which a stream on which something came counts as one that worked."""
 BEGIN_SECONDS = 5.0
 """How long somebody who wants to hear news waits for the stream."""
 
@@ -34,6 +36,7 @@ class Standing:
         endpoint: The server.
         headers: Gives the headers of the session.
         deliver: Takes each message.
+        oversized: Takes note of each that is too long.
         on_gap: Called when something may have been said while nobody listened.
         on_gone: Called when the server says that there is no such session any more.
     """
@@ -44,6 +47,7 @@ class Standing:
         endpoint: Endpoint,
         headers: Callable[[], list[tuple[str, str]]],
         deliver: Callable[[bytes], None],
+        oversized: Callable[[FrameTooLarge], None],
         on_gap: Callable[[], None],
         on_gone: Callable[[HttpFailed], None],
     ) -> None:
@@ -51,6 +55,7 @@ class Standing:
         self._endpoint = endpoint
         self._headers = headers
         self._deliver = deliver
+        self._oversized = oversized
         self._on_gap = on_gap
         self._on_gone = on_gone
         self._reader = EventReader(endpoint.max_message)
@@ -82,7 +87,7 @@ class Standing:
                         self._refused(error)
                         return
                 else:
-                    failures = 0 if await self._listened(reply) else failures
+                    failures = await self._listened(reply, failures)
                 pause = PAUSES[min(failures, len(PAUSES) - 1)]
                 failures += 1
                 if self._reader.retry is not None:
@@ -118,21 +123,27 @@ class Standing:
         self._say_begun()
         return reply
 
-    async def _listened(self, reply: Reply) -> bool:
-        """Take in what comes; return whether anything came."""
+    async def _listened(self, reply: Reply, failures: int) -> int:
+        """Take in what comes; return how many failures are to be counted before this one."""
         self._heard = False
+        loop = asyncio.get_running_loop()
+        since = loop.time()
         try:
             await read(self._sender, reply, self._reader, self._take, "the stream")
         except HttpFailed as error:
             _log.debug("the stream for what belongs to no request broke: %s", error)
         finally:
             reply.close()
-        return self._heard
+        if not self._heard:
+            return failures
+        # A server that says a word each time and hangs up is not to be asked as fast as the network goes, unless it
+        # has said when to come back.
+        return 0 if self._reader.retry is not None or loop.time() - since >= SETTLED else min(failures, 1)
 
     def _take(self, event: Event | FrameTooLarge) -> bool:
         self._heard = True
         if isinstance(event, FrameTooLarge):
-            _log.warning("a message was dropped: %s", event)
+            self._oversized(event)
         elif event.data and event.name == "message":
             self._deliver(event.data)
         return False

@@ -148,7 +148,7 @@ def refused(
 def no_answer(endpoint: Endpoint, what: str, status: int, content_type: str | None, body: bytes) -> HttpFailed:
     """Return the error for a success that is no answer: a page, or nothing at all."""
     kind = media_type(content_type)
-    if not body and status in (202, 204):
+    if not body.strip():
         why = f"answered with HTTP {status} and nothing else; a request wants a result"
     else:
         why = f"answered with HTTP {status} and {kind or 'no Content-Type'}, which is no answer of MCP"
