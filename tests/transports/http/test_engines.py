@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from modelwire import Client, ConnectionFailed, ConnectionLost, HttpFailed, Server
+from modelwire import Client, ConfigError, ConnectionFailed, ConnectionLost, HttpFailed, Server
 from modelwire.transports.http import own_engine
 from modelwire.transports.http.endpoint import HttpOptions, endpoint, proxy_for
 from modelwire.transports.http.engines import engine_for
@@ -321,6 +321,36 @@ def test_which_proxy_is_for_which_url(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proxy_for("https://a.inside/", None) is None
     assert proxy_for("https://far.example/", False) is None
     assert proxy_for("https://near.example/", "http://other:1") == "http://other:1"
+
+
+def test_a_proxy_of_another_kind_in_the_environment_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "socks5://me:secret@127.0.0.1:1080")
+    with pytest.raises(ConfigError, match=r"socks5://127.0.0.1:1080.*HTTP_PROXY.*is no HTTP proxy.*proxy=False"):
+        proxy_for("http://far.example/", None)
+    assert proxy_for("http://far.example/", False) is None
+
+
+async def test_a_proxy_that_is_not_there_is_told_from_a_server_that_is_not_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(
+        ConnectionFailed, match=rf"the proxy http://127.0.0.1:{port} was not reached.*proxy=False"
+    ) as it:
+        await Client("http://far.example/mcp", proxy=f"http://me:secret@127.0.0.1:{port}").connect()
+    assert "secret" not in str(it.value)
+
+
+async def test_a_proxy_that_refuses_is_named() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 407 x\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server:
+        with pytest.raises(ConnectionFailed, match=rf"the proxy http://127.0.0.1:{port} answered with HTTP 407"):
+            await Client("https://far.example/mcp", proxy=f"http://127.0.0.1:{port}").connect()
 
 
 async def test_nothing_but_a_given_client_or_a_proxy_needs_aiohttp(monkeypatch: pytest.MonkeyPatch) -> None:

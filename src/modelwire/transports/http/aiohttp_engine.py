@@ -11,7 +11,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from modelwire.transports.http.endpoint import Endpoint, proxy_for
+from modelwire.transports.http.endpoint import Endpoint, proxy_for, shown_url
 from modelwire.transports.http.engine import CONNECT_SECONDS, KEPT_SECONDS, MOST, Broken, HeaderList
 from modelwire.transports.http.trouble import broken_by
 
@@ -22,6 +22,8 @@ _LARGE = 1 << 20
 """Bytes of a body above which aiohttp wants to read it piece by piece."""
 _DEAD_AFTER = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 """How TCP finds out that a server has gone without a word, while a stream is quiet."""
+
+_CHECK_PROXY = "check proxy=, or HTTP_PROXY and HTTPS_PROXY; proxy=False goes without one"
 
 
 class AiohttpEngine:
@@ -60,8 +62,19 @@ class AiohttpEngine:
             )
         except (aiohttp.ClientError, OSError, ValueError, RuntimeError) as error:
             connecting = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-            raise broken_by(error, connecting=connecting) from error
+            broken = broken_by(error, connecting=connecting)
+            raise self._at_the_proxy(broken, error) from error
         return _Reply(response)
+
+    def _at_the_proxy(self, broken: Broken, error: Exception) -> Broken:
+        """Say so where it is the proxy, and not the server, that could not be reached, or did not let us through."""
+        proxy = self._options.get("proxy")
+        if proxy is None or not isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError):
+            return broken
+        shown = shown_url(proxy)
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            return Broken(f"the proxy {shown} answered with HTTP {error.status}", unsent=True, hint=_CHECK_PROXY)
+        return Broken(f"the proxy {shown} was not reached: {broken}", unsent=broken.unsent, hint=_CHECK_PROXY)
 
     async def aclose(self) -> None:
         """Close our own connections."""

@@ -226,6 +226,9 @@ def proxy_for(url: str, proxy: str | bool | None) -> str | None:
     Args:
         url: Where to.
         proxy: What was given; False for none.
+
+    Raises:
+        ConfigError: The environment names a proxy of another kind.
     """
     if proxy is not None:
         return proxy if isinstance(proxy, str) else None
@@ -238,6 +241,11 @@ def proxy_for(url: str, proxy: str | bool | None) -> str | None:
     chosen = found.get(scheme) or found.get("all")
     if chosen and "://" not in chosen:
         chosen = f"http://{chosen}"
+    if chosen and not is_http_url(chosen):
+        raise ConfigError(
+            f"{shown_url(chosen)!r}, which {scheme.upper()}_PROXY or ALL_PROXY names, is no HTTP proxy; "
+            "give proxy='http://HOST:PORT', or proxy=False for none"
+        )
     return chosen or None
 
 

@@ -16,7 +16,8 @@ def engine_for(endpoint: Endpoint) -> Engine:
     """Return an engine for one connection; its requests share a pool.
 
     Raises:
-        ConfigError: aiohttp is not installed, or what was given as ``http=`` is no client.
+        ConfigError: aiohttp is not installed, what was given as ``http=`` is no client, or the environment names a
+            proxy of another kind.
     """
     given = endpoint.options.http
     if given is not None and _is_httpx(given):
