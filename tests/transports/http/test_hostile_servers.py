@@ -8,6 +8,7 @@ import json
 import logging
 from typing import Any
 
+import aiohttp
 import pytest
 
 from modelwire import Client, ConnectionFailed, FrameTooLarge, HttpFailed, Missed
@@ -178,6 +179,18 @@ async def test_what_stands_in_a_query_or_was_once_a_header_is_not_shown(caplog: 
                 assert not [secret for secret in ("hidden", "sword", "Basic b") if secret in shown]
     assert "hidden" not in caplog.text
     assert "sword" not in caplog.text
+
+
+async def test_a_library_of_others_shows_no_query_either() -> None:
+    async def on_call(request: Request, out: Out) -> None:
+        out.keep = False
+        await out.raw(b"HTTP/1.1 200 OK\r\nno header\r\n\r\n")
+
+    async with web(modern(on_call)) as server, aiohttp.ClientSession() as session:
+        async with Client(f"{server.url}?key=k3y", http=session) as client:
+            with pytest.raises(HttpFailed, match="what it answered is no HTTP") as caught:
+                await client.call("t")
+    assert "k3y" not in str(caught.value)
 
 
 async def test_a_function_for_headers_that_was_cancelled_fails_its_request() -> None:

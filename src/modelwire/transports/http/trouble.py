@@ -61,6 +61,8 @@ def broken_by(error: BaseException, *, connecting: bool) -> Broken:
             found.unsent = found.unsent and connecting
             return found
     name = type(error).__name__
+    if name == "ClientResponseError":  # its own words show the URL, with the query
+        return Broken(f"what it answered is no HTTP: {getattr(error, 'message', '')}")
     return Broken(f"{name}: {_plain(error)}" if str(error) else name, unsent=connecting)
 
 
