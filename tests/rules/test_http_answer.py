@@ -39,6 +39,7 @@ def test_servers_of_2026_07_28_are_known_by_their_errors() -> None:
     [
         (404, b"", True),
         (404, error(-32600), True),
+        (404, error(-32601), False),
         (400, error(-32000, "Bad Request: No valid session ID provided"), True),
         (400, error(-32000, "Bad Request"), False),
         (400, error(-32602, "no such session"), False),

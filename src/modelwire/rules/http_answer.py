@@ -62,5 +62,6 @@ def session_is_gone(status: int, error: ErrorResponse | None) -> bool:
     copied say 400, and that it is about the session.
     """
     if status == 404:
-        return True
+        # Servers of 2026-07-28 say with this status what they do not know; some that speak both eras do so in both.
+        return error is None or error.code != METHOD_NOT_FOUND
     return status == 400 and error is not None and error.code == _SESSION_LOST and "session" in error.message.lower()

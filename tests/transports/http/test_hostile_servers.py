@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from modelwire import Client, ConnectionFailed, FrameTooLarge, HttpFailed, Missed
+from modelwire import Client, ConnectionFailed, FrameTooLarge, HttpFailed, MethodNotFound, Missed
 from modelwire.transports.http import standing
 from tests.transports.http.scripted import SAID, Json, Out, Play, Request, done, legacy, modern, web
 
@@ -186,10 +186,13 @@ async def test_a_library_of_others_shows_no_query_either() -> None:
         out.keep = False
         await out.raw(b"HTTP/1.1 200 OK\r\nno header\r\n\r\n")
 
-    async with web(modern(on_call)) as server, aiohttp.ClientSession() as session:
-        async with Client(f"{server.url}?key=k3y", http=session) as client:
-            with pytest.raises(HttpFailed, match="what it answered is no HTTP") as caught:
-                await client.call("t")
+    async with (
+        web(modern(on_call)) as server,
+        aiohttp.ClientSession() as session,
+        Client(f"{server.url}?key=k3y", http=session) as client,
+    ):
+        with pytest.raises(HttpFailed, match="what it answered is no HTTP") as caught:
+            await client.call("t")
     assert "k3y" not in str(caught.value)
 
 
@@ -254,6 +257,38 @@ async def test_a_server_that_says_a_word_and_hangs_up_is_not_asked_without_a_pau
             await many.wait()
     assert pauses[0] == 0.0
     assert all(pause >= 0.5 for pause in pauses[1:4])
+
+
+async def test_all_that_a_lost_session_refuses_is_sent_again_and_what_it_answers_is_taken() -> None:
+    refused = asyncio.Event()
+
+    async def on_call(request: Request, out: Out) -> None:
+        if request.message["params"]["name"] == "begun":
+            await refused.wait()
+            await done(request, out)
+        elif request.headers["mcp-session-id"] == "s1" and len(server.asked("initialize")) == 1:
+            await out.send(404)
+            refused.set()
+        else:
+            await done(request, out)
+
+    async with web(legacy(on_call)) as server, Client(server.url) as client:
+        begun = asyncio.create_task(client.call("begun"))
+        await server.wait_for("tools/call")
+        assert await asyncio.gather(*(client.call("t") for _ in range(8))) == ["done"] * 8
+        assert await begun == "done"
+        assert len(server.asked("initialize")) == 2
+        assert len([request for request in server.asked("tools/call") if b"begun" in request.body]) == 1
+
+
+async def test_a_method_that_is_not_known_is_no_session_that_is_not() -> None:
+    async def on_call(request: Request, out: Out) -> None:
+        await out.error(request, -32601, "no such method", 404)
+
+    async with web(legacy(on_call)) as server, Client(server.url) as client:
+        with pytest.raises(MethodNotFound):
+            await client.call("t")
+        assert len(server.asked("initialize")) == 1
 
 
 async def test_who_only_listens_hears_that_the_session_is_gone() -> None:

@@ -57,6 +57,8 @@ TELL_SECONDS = 30.0
 """How long a message that nobody waits for may take to be delivered."""
 GOODBYE_SECONDS = 2.0
 """How long the end of the session may take to be told."""
+LAST_SECONDS = 1.0
+"""How long what is still under way may take to be answered once the session is gone."""
 SESSION = "mcp-session-id"
 _OPENING = frozenset({"server/discover", "initialize"})
 """What no conversation sends again, since there is none yet."""
@@ -108,6 +110,8 @@ class HttpLink:
         self._telling: set[asyncio.Task[None]] = set()
         self._unsent: set[int] = set()
         self._session: str | None = None
+        self._gone = False
+        """Whether the server does not know the session any more."""
         self._headers: list[tuple[str, str]] = []
         """What every request of a session carries."""
         self._version = ""
@@ -192,6 +196,9 @@ class HttpLink:
         try:
             if self._greeting is not None and not self._greeting.done():
                 await asyncio.shield(self._greeting)
+            if self._gone:
+                self._unsent.add(id_)
+                return
             if self._old is not None and about.version is None:
                 await self._old.post(frame, f"{about.method} was not delivered")
                 return
@@ -214,6 +221,7 @@ class HttpLink:
     async def _exchange(self, about: Said, id_: int, frame: bytes) -> None:
         method = about.method or ""
         what = f"{method} was not answered"
+        in_session = self._session is not None and about.version is None and method != "initialize"
         reply = await self._sender.send(
             "POST",
             self._endpoint.url,
@@ -228,7 +236,7 @@ class HttpLink:
                 await self._answered(about, id_, reply, what)
                 return
             body = await self._sender.excerpt(reply, what)
-        await self._refused(about, id_, frame, reply, body, what)
+        await self._refused(about, id_, frame, reply, body, what, in_session)
 
     def _own_headers(self, about: Said, frame: bytes) -> list[tuple[str, str]]:
         if about.version is None:
@@ -302,13 +310,15 @@ class HttpLink:
 
     # ------------------------------------------------------------------ refusals
 
-    async def _refused(self, about: Said, id_: int, frame: bytes, reply: Reply, body: bytes, what: str) -> None:
+    async def _refused(
+        self, about: Said, id_: int, frame: bytes, reply: Reply, body: bytes, what: str, in_session: bool
+    ) -> None:
         """Fail a request, unless there is another way to have it answered."""
         error = error_in(body)
         refusal = self._sender.refusal(reply, what, body)
-        if self._session is not None and about.version is None and session_is_gone(reply.status, error):
+        if in_session and session_is_gone(reply.status, error):
             self._unsent.add(id_)
-            self._session_gone(refusal)
+            self._session_gone(refusal)  # with which it fails, to be sent again in the next session
             return
         may_be_old = about.method == "initialize" and reply.status in (400, 404, 405) and not is_modern(error)
         if may_be_old:
@@ -446,10 +456,20 @@ class HttpLink:
 
     def _session_gone(self, refusal: HttpFailed) -> None:
         """The server does not know the session any more, which ends the connection without a goodbye."""
-        if self._session is not None:
-            self._session, self._headers = None, []
-            why = f"{refusal.url} does not know the session any more (HTTP {refusal.status})"
-            self._lost(HttpFailed(why, status=refusal.status, body=refusal.body, url=refusal.url))
+        if self._gone or self._session is None:
+            return
+        self._gone = True
+        self._session, self._headers = None, []
+        why = f"{refusal.url} does not know the session any more (HTTP {refusal.status})"
+        ended = HttpFailed(why, status=refusal.status, body=refusal.body, url=refusal.url)
+        under_way = [each.task for each in self._open.values() if each.task is not asyncio.current_task()]
+        self._run(self._end_with_the_session(ended, under_way))
+
+    async def _end_with_the_session(self, ended: HttpFailed, under_way: list[asyncio.Task[None]]) -> None:
+        """End once what else was asked in the session was answered, or refused as well and so not looked at."""
+        if under_way:
+            await asyncio.wait(under_way, timeout=LAST_SECONDS)
+        self._lost(ended)
 
     def _lost(self, why: ConnectionLost) -> None:
         """The connection has ended by itself."""
