@@ -330,16 +330,6 @@ def test_a_proxy_of_another_kind_in_the_environment_is_refused_in_words(monkeypa
     assert proxy_for("http://far.example/", False) is None
 
 
-async def test_a_proxy_that_is_not_there_is_told_from_a_server_that_is_not_there() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with pytest.raises(
-        ConnectionFailed, match=rf"the proxy http://127.0.0.1:{port} was not reached.*proxy=False"
-    ) as it:
-        await Client("http://far.example/mcp", proxy=f"http://me:secret@127.0.0.1:{port}").connect()
-    assert "secret" not in str(it.value)
-
-
 async def test_a_proxy_that_refuses_is_named() -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -349,7 +339,9 @@ async def test_a_proxy_that_refuses_is_named() -> None:
     server = await asyncio.start_server(refuse, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server:
-        with pytest.raises(ConnectionFailed, match=rf"the proxy http://127.0.0.1:{port} answered with HTTP 407"):
+        with pytest.raises(
+            ConnectionFailed, match=rf"the proxy http://127.0.0.1:{port}: the proxy answered with HTTP 407"
+        ):
             await Client("https://far.example/mcp", proxy=f"http://127.0.0.1:{port}").connect()
 
 

@@ -11,7 +11,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from modelwire.transports.http.endpoint import Endpoint, proxy_for, shown_url
+from modelwire.transports.http.endpoint import Endpoint, proxy_for
 from modelwire.transports.http.engine import CONNECT_SECONDS, KEPT_SECONDS, MOST, Broken, HeaderList
 from modelwire.transports.http.trouble import broken_by
 
@@ -67,14 +67,10 @@ class AiohttpEngine:
         return _Reply(response)
 
     def _at_the_proxy(self, broken: Broken, error: Exception) -> Broken:
-        """Say so where it is the proxy, and not the server, that could not be reached, or did not let us through."""
-        proxy = self._options.get("proxy")
-        if proxy is None or not isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError):
+        """Say so where it is the proxy that did not let us through, and not the server."""
+        if not isinstance(error, aiohttp.ClientHttpProxyError):
             return broken
-        shown = shown_url(proxy)
-        if isinstance(error, aiohttp.ClientHttpProxyError):
-            return Broken(f"the proxy {shown} answered with HTTP {error.status}", unsent=True, hint=_CHECK_PROXY)
-        return Broken(f"the proxy {shown} was not reached: {broken}", unsent=broken.unsent, hint=_CHECK_PROXY)
+        return Broken(f"the proxy answered with HTTP {error.status}", unsent=True, hint=_CHECK_PROXY)
 
     async def aclose(self) -> None:
         """Close our own connections."""
