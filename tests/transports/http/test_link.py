@@ -30,7 +30,7 @@ from tests.transports.http.scripted import (
     modern,
     web,
 )
-from tests.wire import every_handshake, every_revision
+from tests.wire import MODERN, every_handshake, every_revision
 
 
 @dataclass
@@ -275,6 +275,22 @@ async def test_a_server_of_the_handshake_era_may_refuse_the_probe_in_any_way(sta
         async with Client(server.url) as client:
             assert await client.call("t") == "done"
         assert len(server.asked("server/discover")) == 1
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+async def test_a_server_that_cannot_answer_now_is_not_taken_for_one_of_the_handshake_era(status: int) -> None:
+    async def play(request: Request, out: Out) -> None:
+        if request.rpc == "server/discover" and len(server.asked("server/discover")) == 1:
+            await out.send(status, b"not now", "text/plain")
+        else:
+            await modern(done)(request, out)
+
+    async with web(play) as server:
+        with pytest.raises(ConnectionFailed, match=str(status)):
+            await Client(server.url).connect()
+        async with Client(server.url) as client:
+            assert client.revision.name == MODERN
+        assert server.asked("initialize") == []
 
 
 @pytest.mark.parametrize("code", [-32020, -32021, -32022])
