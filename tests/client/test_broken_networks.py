@@ -27,12 +27,18 @@ SOON = 0.3
 """The deadline where nobody can hear of a fault."""
 UNHEARD = ("half", "stall")
 LEGACY = HANDSHAKE[-1]
+OLDEST = HANDSHAKE[0]
 
 every_how = pytest.mark.parametrize(
     "how", ["reset", *(pytest.param(how, marks=pytest.mark.slow) for how in ("close", "half", "stall"))]
 )
-every_way = pytest.mark.parametrize("way", ["up", "down"])
-WIRES = {"http, modern": ("http", MODERN), "http, handshake": ("http", LEGACY), "ws": ("ws", MODERN)}
+every_way = pytest.mark.parametrize("way", [pytest.param("up", marks=pytest.mark.slow), "down"])
+WIRES = {
+    "http, modern": ("http", MODERN),
+    "http, handshake": ("http", LEGACY),
+    "http with sse": ("sse", OLDEST),
+    "ws": ("ws", MODERN),
+}
 every_wire = pytest.mark.parametrize(("scheme", "revision"), WIRES.values(), ids=WIRES.keys())
 
 
@@ -47,7 +53,8 @@ class Place:
 
     def client(self, how: How | None, **settings: Any) -> Client:
         seconds = SOON if how in UNHEARD else PATIENCE
-        url = self.proxy.url.replace("http://", f"{self.scheme}://")
+        url = self.proxy.url
+        url = url.replace("/mcp", "/sse") if self.scheme == "sse" else url.replace("http://", f"{self.scheme}://")
         given: dict[str, Any] = {"revision": self.revision, "timeout": seconds, "connect_timeout": seconds, **settings}
         return Client(url, **given)
 
@@ -57,7 +64,7 @@ async def place(scheme: str, revision: str, caplog: pytest.LogCaptureFixture) ->
     bench = make()
     async with (
         nothing_left(caplog),
-        bench.server.serving("http://127.0.0.1:0/mcp") as serving,
+        bench.server.serving("http://127.0.0.1:0/mcp", sse=True) as serving,
         faulty(str(serving.url)) as proxy,
     ):
         yield Place(bench, proxy, scheme, revision)
@@ -104,7 +111,7 @@ async def read(client: Client) -> Any:
 
 
 async def add(client: Client) -> Any:
-    return await client.call("add", {"a": 1, "b": 2})
+    return await client.call("add", {"a": 1, "b": 2}, returns=int)
 
 
 async def note(client: Client) -> Any:
