@@ -88,12 +88,22 @@ async def connect_tcp(address: TcpAddress, name: str | None = None) -> socket.so
     """
     name = name or str(address)
     race = _Race(interleaved(await resolve(address, name=name)))
-    try:
-        connection = await race.run()
-    finally:
-        race.abandon()
+    connection = await race.run()
     if connection is None:
         raise _failed(name, race.why_lost())
+    return connection
+
+
+async def connect_first(address: TcpAddress) -> socket.socket:
+    """Connect to a host, at whichever of its addresses answers first; for those who have words of their own for errors.
+
+    Raises:
+        OSError: It did not work; where there are several addresses, this is why not at the first one that failed.
+    """
+    race = _Race(interleaved(await look_up(address)))
+    connection = await race.run()
+    if connection is None:
+        raise race.errors[0]
     return connection
 
 
@@ -108,9 +118,17 @@ class _Race:
         self._candidates = candidates
         self._running: dict[asyncio.Task[socket.socket], str] = {}
         self._reasons: dict[str, str] = {}
+        self.errors: list[OSError] = []
+        """Why an address was not reached, for each that was not."""
 
     async def run(self) -> socket.socket | None:
         """Return the first connection that is made; None when every address has failed."""
+        try:
+            return await self._run()
+        finally:
+            self._abandon()
+
+    async def _run(self) -> socket.socket | None:
         for candidate in self._candidates:
             self._running[asyncio.create_task(_attempt(candidate))] = str(candidate[1][0])
             if (won := await self._next(STAGGER_SECONDS)) is not None:
@@ -130,11 +148,12 @@ class _Race:
                 return task.result()
             if not isinstance(error, OSError):
                 raise error
+            self.errors.append(error)
             number = error.errno or 0
             self._reasons[self._running.pop(task)] = _REASONS.get(number) or os.strerror(number)
         return None
 
-    def abandon(self) -> None:
+    def _abandon(self) -> None:
         """End the attempts that still run; a connection that one of them makes is closed."""
         for task in self._running:
             task.add_done_callback(_close_result)
@@ -180,6 +199,19 @@ async def resolve(address: TcpAddress, flags: int = 0, name: str | None = None) 
     Raises:
         ConnectionFailed: The name cannot be resolved.
     """
+    try:
+        return await look_up(address, flags)
+    except (socket.gaierror, UnicodeError):
+        why = f"the name {address.host!r} cannot be resolved. Is it spelled right, and is the network there?"
+        raise ConnectionFailed(f"cannot use {name or address}: {why}") from None
+
+
+async def look_up(address: TcpAddress, flags: int = 0) -> list[Candidate]:
+    """The same.
+
+    Raises:
+        socket.gaierror, UnicodeError: The name cannot be resolved.
+    """
     numeric = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
     with contextlib.suppress(socket.gaierror, UnicodeError):
         # An address needs no thread to be looked up in.
@@ -187,11 +219,7 @@ async def resolve(address: TcpAddress, flags: int = 0, name: str | None = None) 
             socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=flags | numeric)
         )
     loop = asyncio.get_running_loop()
-    try:
-        return _candidates(await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=flags))
-    except (socket.gaierror, UnicodeError):
-        why = f"the name {address.host!r} cannot be resolved. Is it spelled right, and is the network there?"
-        raise ConnectionFailed(f"cannot use {name or address}: {why}") from None
+    return _candidates(await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=flags))
 
 
 def _candidates(found: Sequence[tuple[Any, Any, Any, Any, Any]]) -> list[Candidate]:

@@ -412,3 +412,25 @@ def test_it_runs_in_the_loops_of_others() -> None:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         assert runner.run(call()) == "done"
+
+
+async def test_a_connection_that_is_given_up_at_any_moment_leaves_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+
+        async def looked_up(*_: Any, **__: Any) -> list[Any]:
+            return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", listening.getsockname())]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", looked_up)
+        url = f"http://some.test:{listening.getsockname()[1]}/mcp"  # a name, which may have several addresses
+        for turns in range(20):
+            engine = OwnEngine(endpoint(url, HttpOptions()))
+            asked = asyncio.create_task(engine.send("GET", url, [], None, urgent=True))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            asked.cancel()
+            await asyncio.wait([asked])
+            await engine.aclose()
+            del asked
+        gc.collect()
+    assert [str(warning.message) for warning in told] == []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import select
 import socket
 import zlib
@@ -22,6 +21,8 @@ from modelwire.rules.cookies import Cookies
 from modelwire.transports.http.endpoint import Endpoint
 from modelwire.transports.http.engine import CONNECT_SECONDS, KEPT_SECONDS, MOST, Broken, HeaderList
 from modelwire.transports.http.trouble import broken_by
+from modelwire.transports.socket_address import TcpAddress
+from modelwire.transports.socket_connect import connect_first
 
 HIGH_WATER = 1 << 18
 """Bytes of a body that wait to be taken above which nothing more is read."""
@@ -58,11 +59,7 @@ class OwnEngine:
         self._host = cast(str, parts.hostname)
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self._tls = endpoint.options.tls
-        self._loop = loop = asyncio.get_running_loop()
-        # Of several addresses the next one is tried soon; loops of others, such as uvloop, have no such thing.
-        # Nor is there a next one of an address; and a race that is cancelled may forget the socket that has won it.
-        several = isinstance(loop, asyncio.BaseEventLoop) and not _is_address(self._host)
-        self._eyeballs: dict[str, Any] = {"happy_eyeballs_delay": 0.25} if several else {}
+        self._loop = asyncio.get_running_loop()
         self._cookies = Cookies()
         self._heads: dict[tuple[str, str], str] = {}
         self._idle: list[_Connection] = []
@@ -147,13 +144,13 @@ class OwnEngine:
             raise Broken("the client was closed", unsent=True)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
+                # Not the loop's own race of addresses: one that is cancelled may forget the socket that has won it.
+                found = await connect_first(TcpAddress(self._host, self._port))
                 _, connection = await self._loop.create_connection(
                     lambda: _Connection(self),
-                    self._host,
-                    self._port,
+                    sock=found,
                     ssl=self._tls,
                     server_hostname=self._host if self._tls is not None else None,
-                    **self._eyeballs,
                 )
         except TimeoutError:
             raise Broken("it could not be reached in time", unsent=True, hint="is it behind a firewall?") from None
@@ -214,14 +211,6 @@ class OwnEngine:
             with contextlib.suppress(Exception):
                 found = connection.transport.get_extra_info("socket")
                 getattr(found, "_sock", found).close()
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 class _Connection(asyncio.Protocol):
