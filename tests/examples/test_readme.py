@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -174,10 +177,17 @@ def test_every_link_leads_to_a_file(page: str) -> None:
     assert [link for link in links if not (ROOT / link).is_file()] == []
 
 
+def blocks_of_commands() -> list[list[str]]:
+    return [block.code.splitlines() for block in fenced_blocks(ROOT / "README.md") if block.info == "sh"]
+
+
+def begins_a_server(lines: list[str]) -> bool:
+    """Whether the lines of a block but the first belong into another terminal."""
+    return lines[0].startswith("mw run ") and " --http " in lines[0]
+
+
 def shown_commands() -> list[str]:
-    lines = [
-        line for block in fenced_blocks(ROOT / "README.md") if block.info == "sh" for line in block.code.splitlines()
-    ]
+    lines = [line for block in blocks_of_commands() if not begins_a_server(block) for line in block]
     return [line for line in lines if re.search(r"(^|\| )mw ", line)]
 
 
@@ -188,7 +198,62 @@ def test_there_are_commands_to_try() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("line", shown_commands(), ids=lambda line: re.findall(r"mw (\w+)", line)[0])
 def test_a_command_that_the_page_shows_works(line: str) -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    ran = subprocess.run(["sh", "-c", line], cwd=ROOT, env=os.environ | {"PATH": path}, capture_output=True, timeout=50)
+    ran = subprocess.run(["sh", "-c", line], cwd=ROOT, env=with_mw(), capture_output=True, timeout=50)
     assert ran.returncode == 0, ran.stderr.decode()
     assert ran.stdout.strip()
+
+
+def with_mw() -> dict[str, str]:
+    return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+SHOWN = "http://127.0.0.1:8000"
+SERVER = """
+from modelwire import Server
+
+server = Server("weather", version="1")
+
+@server.tool
+def forecast(city: str) -> str:
+    return f"sun over {city}"
+"""
+
+
+@pytest.mark.slow
+def test_the_commands_to_try_a_server_over_http_work(tmp_path: Path) -> None:
+    [(run, *others)] = [block for block in blocks_of_commands() if begins_a_server(block)]
+    (tmp_path / "server.py").write_text(SERVER, encoding="utf-8")
+    with subprocess.Popen(
+        shlex.split(run.replace(":8000", ":0")), cwd=tmp_path, env=with_mw(), stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stderr is not None
+            here = re.search(r"http://127[^/]+", server.stderr.readline())
+            assert here is not None
+            said = [answer_to(line.replace(SHOWN, here[0])) for line in others]
+        finally:
+            server.terminate()
+    assert server.returncode == 0
+    called, listed, opened = said
+    assert "sun over Oslo" in called
+    assert '"name":"forecast"' in listed
+    assert "mcp-session-id: " in opened.lower()
+
+
+def answer_to(line: str) -> str:
+    """What a command prints; curl need not be here, so its requests are made without it."""
+    words = shlex.split(line, comments=True)
+    if words[0] != "curl":
+        ran = subprocess.run(words, env=with_mw(), capture_output=True, text=True, timeout=50)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+    options = argparse.ArgumentParser()
+    options.add_argument("url")
+    options.add_argument("-i", action="store_true")
+    options.add_argument("-H", action="append")
+    options.add_argument("-d")
+    given = options.parse_args(words[1:])
+    headers = dict(header.split(": ", 1) for header in given.H)
+    asked = urllib.request.Request(given.url, given.d.encode(), {"Accept": "*/*", **headers})
+    with urllib.request.urlopen(asked, timeout=50) as answer:
+        return (str(answer.headers) if given.i else "") + answer.read().decode()
