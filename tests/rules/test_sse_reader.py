@@ -162,5 +162,6 @@ def test_the_time_for_a_large_event_grows_no_faster_than_the_event() -> None:
             reader.feed(stream[at : at + 1024])
         return time.process_time() - began
 
+    # Noise only adds: both sides are given by the least of three.
     small = max(min(seconds(4 << 20) for _ in range(3)), 0.002)
-    assert seconds(32 << 20) < 8 * small * 4
+    assert min(seconds(32 << 20) for _ in range(3)) < 8 * small * 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import json
 import subprocess
 import sys
@@ -52,7 +53,7 @@ async def test_thousands_of_calls_that_nobody_answers_leave_nothing_when_their_t
     tasks = len(asyncio.all_tasks())
     tracemalloc.start()
     left: list[int] = []
-    for _ in range(2):
+    for _ in range(4):
         await _wave(session, count)
         assert len(asyncio.all_tasks()) == tasks + count
         held = tracemalloc.get_traced_memory()[0]
@@ -62,8 +63,9 @@ async def test_thousands_of_calls_that_nobody_answers_leave_nothing_when_their_t
         gc.collect()
         left.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
-    # The first wave grew tables that stay as large as they are; the second one adds nothing to them.
-    assert left[1] - left[0] < held / 100
+    # A table grows in one wave or another, as the addresses of what was in it have it, and stays so large. What
+    # a call left behind would be added by every wave.
+    assert min(after - before for before, after in itertools.pairwise(left)) < held / 100
     await session.aclose()
 
 

@@ -122,10 +122,12 @@ class EventReader:
         return line
 
     def _line(self, line: bytes) -> None:
-        name, _, value = line.partition(b":")
+        colon = line.find(b":")
+        name = line if colon < 0 else line[:colon]
         if name not in _FIELDS:
             return  # a comment, or what nobody knows
-        value = value.removeprefix(b" ")
+        # Copied once, since it may be large; a blank after the colon is not part of it.
+        value = b"" if colon < 0 else line[colon + (2 if line[colon + 1 : colon + 2] == b" " else 1) :]
         if name == b"data":
             self._add(value)
         elif name == b"event":

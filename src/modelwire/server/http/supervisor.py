@@ -190,6 +190,8 @@ class _Supervisor:
         """How many in a row have ended before they answered anybody."""
         self._stop: asyncio.Future[int] = self._loop.create_future()
         """Done once all is to end, with the exit code."""
+        self._hopeless: _Worker | None = None
+        """The worker after which no further one is started."""
 
     # ------------------------------------------------------------------ signals
 
@@ -235,6 +237,8 @@ class _Supervisor:
             for keeper in keepers:
                 keeper.cancel()
             await self._end()
+        if self._hopeless is not None:
+            _say_why(self._hopeless)  # last, so that what the others had to say stands above, too
         return self._stop.result()
 
     def _keep_all(self, first: _Worker) -> list[asyncio.Task[None]]:
@@ -293,16 +297,9 @@ class _Supervisor:
             _log.warning("worker %d %s; another takes its place", worker.pid, how)
 
     def _give_up(self, worker: _Worker) -> None:
-        if self._stop.done():
-            return
-        self._stop.set_result(1)
-        how = describe_exit(worker.over.result())
-        why = "what it said stands above"
-        if worker.over.result() == 0:
-            why = "it is this program, started again with the same words; it must come to the same server.run()"
-        _log.error(
-            "the server ends: no worker can be started; the last one %s before it answered anybody: %s", how, why
-        )
+        if not self._stop.done():
+            self._hopeless = worker
+            self._stop.set_result(1)
 
     async def _end(self) -> None:
         self._bound.close()
@@ -319,3 +316,11 @@ class _Supervisor:
             for worker in left:
                 worker.kill()
             await asyncio.wait(over)
+
+
+def _say_why(worker: _Worker) -> None:
+    why = "what it said stands above"
+    if worker.over.result() == 0:
+        why = "it is this program, started again with the same words; it must come to the same server.run()"
+    how = describe_exit(worker.over.result())
+    _log.error("the server ends: no worker can be started; the last one %s before it answered anybody: %s", how, why)
