@@ -25,7 +25,7 @@ from modelwire.server.http.at_once import AtOnce
 from modelwire.server.http.at_work import AtWork
 from modelwire.server.http.body import Arriving, whole_body
 from modelwire.server.http.exchange import Incoming
-from modelwire.server.http.heads import SSE_PATHS, Head, Heads, Scope, below
+from modelwire.server.http.heads import SSE_PATHS, WITHOUT_SESSIONS, Head, Heads, Scope, below
 from modelwire.server.http.old_sse import OldSse
 from modelwire.server.http.reply import Receive, Reply, Send, answered, refuse, respond
 from modelwire.server.http.sessions import Sessions
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 Principal = Callable[[Scope], "str | Awaitable[str | None] | None"]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_WITHOUT_SESSIONS = "POST, OPTIONS"
 _ENDING = Refusal(503, "the server is ending", headers={"retry-after": "1"})
 
 
@@ -65,7 +64,7 @@ class App:
             if not name.startswith("/"):
                 raise ConfigError(f"a path begins with a slash, as in '/mcp'; {name!r} does not")
         self._server = server
-        methods = _WITHOUT_SESSIONS if stateless else "POST, GET, DELETE, OPTIONS"
+        methods = WITHOUT_SESSIONS if stateless else "POST, GET, DELETE, OPTIONS"
         self._heads = Heads(path.rstrip("/"), allowed_hosts, allowed_origins, methods, server.max_message, sse=sse)
         self._at_once = AtOnce(server)
         self._arriving = Arriving()
@@ -91,7 +90,7 @@ class App:
             why: The beginning of a sentence.
         """
         self._no_sessions = why
-        self._heads.methods = _WITHOUT_SESSIONS
+        self._heads.methods = WITHOUT_SESSIONS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI has it."""
@@ -183,7 +182,7 @@ class App:
         if head.routed is not None:
             answer = self._at_once.answer(head.routed, body, principal)
             if answer is not None:
-                return respond(send, answer[1], answer[0])
+                return respond(send, *answer)
         incoming = Incoming(scope, head, body, principal)
         if self._old is not None and head.path in SSE_PATHS:
             return self._old.answer(running, incoming, receive, send)
@@ -235,7 +234,7 @@ class App:
         if head.routed is not None:
             answer = self._at_once.answer(head.routed, body, None)
             if answer is not None:
-                return Whole(answer[1], answer[0])
+                return answer
         incoming = Incoming(scope, head, body, None)
         return self._begun(self._running, incoming, functools.partial(begin, self._silences))
 

@@ -20,6 +20,7 @@ from modelwire.rpc.call import Call
 from modelwire.rpc.connection import Connection
 from modelwire.rules.http import Routed, status_of
 from modelwire.rules.session import Peer, Session
+from modelwire.server.http.answers import Whole
 
 if TYPE_CHECKING:
     from modelwire.protocol.meta import RequestMeta
@@ -55,8 +56,8 @@ class AtOnce:
         over it, and no call is ever found in it."""
         self._askers: dict[tuple[bytes, str | None], tuple[RequestMeta, Peer]] = {}
 
-    def answer(self, routed: Routed, body: bytes, principal: str | None) -> tuple[bytes, int] | None:
-        """Return the answer to a request and its status; None where it is one of another kind.
+    def answer(self, routed: Routed, body: bytes, principal: str | None) -> Whole | None:
+        """Return the answer to a request; None where it is one of another kind.
 
         Args:
             routed: What the headers say.
@@ -77,7 +78,7 @@ class AtOnce:
             return None
         return self._answered(called, *asker)
 
-    def _answered(self, called: _Called, meta: RequestMeta, peer: Peer) -> tuple[bytes, int] | None:
+    def _answered(self, called: _Called, meta: RequestMeta, peer: Peer) -> Whole | None:
         connection, route, params = self._here(), self._dispatcher.routes["tools/call"], called.params
         call = Call(connection, b"%d" % called.id, called.id, route.method, route.handle, params, meta, peer)
         now = None if route.now is None or params.input_responses is not None else route.now(call)
@@ -85,7 +86,7 @@ class AtOnce:
             return None
         frame = self._dispatcher.frame_now(call, now)
         call.open = False
-        return frame, status_of(frame, call.id)
+        return Whole(status_of(frame, call.id), frame)
 
     def _repeated(self, name: str) -> bool:
         """Whether headers repeat arguments of a tool."""

@@ -37,6 +37,9 @@ SSE_PATHS: Final = frozenset({EVENTS_PATH, MESSAGES_PATH})
 SOCKET_PATH: Final = "/ws"
 """Where a WebSocket is opened, besides at the endpoint."""
 
+WITHOUT_SESSIONS: Final = "POST, OPTIONS"
+"""The HTTP methods of what has no sessions."""
+
 KEPT: Final = 512
 """How many sets of headers are remembered."""
 LARGEST: Final = 4096
@@ -160,7 +163,7 @@ class Heads:
             named = revision_named(headers)
             if not isinstance(named, Revision) or named.handshake:
                 return None
-            return Refusal(405, f"{method} is not served in this revision", headers={"allow": "POST, OPTIONS"})
+            return Refusal(405, f"{method} is not served in this revision", headers={"allow": WITHOUT_SESSIONS})
         if not is_json(headers):
             return Refusal(415, f"the body must be {JSON}; say so in Content-Type")
         if (coding := headers.one("content-encoding")) is not None and coding.lower() != "identity":

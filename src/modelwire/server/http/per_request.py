@@ -86,8 +86,8 @@ def answer(
     tell_frame(observers, "in", incoming.body)
     refused = _refused(incoming, message)
     if refused is not None:
-        tell_frame(observers, "out", refused[0])
-        return Whole(refused[1], refused[0])
+        tell_frame(observers, "out", refused.body)
+        return refused
     if not isinstance(message, Request):
         # "This revision of the core protocol defines no client-to-server notifications over Streamable HTTP."
         return Whole(202)
@@ -96,24 +96,28 @@ def answer(
     return single
 
 
-def _refused(incoming: Incoming, message: Any) -> tuple[bytes, int] | None:
+def _refused(incoming: Incoming, message: Any) -> Whole | None:
     if isinstance(message, InvalidFrame):
-        return jsonrpc.encode_error(message.id, message.code, message.reason), 400
+        return _error(message.id, message.code, message.reason)
     if isinstance(message, Batch):
-        return jsonrpc.encode_error(None, INVALID_REQUEST, "the body must be a single request or notification"), 400
+        return _error(None, INVALID_REQUEST, "the body must be a single request or notification")
     if not isinstance(message, Notification | Request):
-        return jsonrpc.encode_error(None, INVALID_REQUEST, "the client must not send responses"), 400
+        return _error(None, INVALID_REQUEST, "the client must not send responses")
     id_ = message.id if isinstance(message, Request) else None
     named = incoming.head.revision
     if isinstance(named, str) and _agrees(incoming, body_version(message)):
         data = msgspec.json.encode({"supported": per_request_revisions(), "requested": named})
-        return jsonrpc.encode_error(id_, UNSUPPORTED_REVISION, f"Unsupported protocol version: {named!r}", data), 400
+        return _error(id_, UNSUPPORTED_REVISION, f"Unsupported protocol version: {named!r}", data)
     problem = _mismatch(incoming, message) if isinstance(message, Request) or isinstance(named, str) else None
     if problem is not None:
-        return jsonrpc.encode_error(id_, HEADER_MISMATCH, problem), 400
+        return _error(id_, HEADER_MISMATCH, problem)
     if message.method in _OPENING and isinstance(message, Request) and body_version(message) is None:
-        return jsonrpc.encode_error(id_, INVALID_PARAMS, _Alone.how_to_open), 400
+        return _error(id_, INVALID_PARAMS, _Alone.how_to_open)
     return None
+
+
+def _error(id_: bytes | None, code: int, message: str, data: bytes | None = None) -> Whole:
+    return Whole(400, jsonrpc.encode_error(id_, code, message, data))
 
 
 def _agrees(incoming: Incoming, version: str | None) -> bool:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
+from modelwire.log import log as _log
 from modelwire.rules import sse
 from modelwire.rules.http import JSON, Refusal
 from modelwire.server.http import answers
@@ -194,11 +195,11 @@ class Reply:
 
     async def _watch(self, receive: Receive) -> None:
         try:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-        finally:
-            self._gone = True
-            self._stir()
+            await gone(receive)
+        except Exception as error:  # whoever cannot be told of its client has lost it
+            _log.debug("a client is taken for gone: %r", error)
+        self._gone = True
+        self._stir()
 
     async def _flush(self) -> None:
         await self._start()
