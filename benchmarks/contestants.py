@@ -164,11 +164,6 @@ class WebCalls:
         name = params.get("name") or params.get("uri")
         return {"mcp-method": self._ask.method, **({} if name is None else {"mcp-name": name})}
 
-    @property
-    def memory(self) -> float:
-        """Resident memory of the server in MiB."""
-        return self._child.memory
-
     def close(self) -> None:
         self._child.close()
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
 
-from benchmarks.measurements import OURS, Bound, Measurement
+from benchmarks.measurements import OURS, Measurement
 
 WARM_UP = 0.2
 """The share of a round that is run first and not counted."""
@@ -86,6 +86,3 @@ def run(measurement: Measurement, effort: Effort) -> Outcome:
                 samples[name].append(contestant.measure(effort.requests))
             turn.reverse()
     return Outcome(measurement, samples)
-
-
-__all__ = ["Bound", "Effort", "Outcome", "Ratio", "run"]

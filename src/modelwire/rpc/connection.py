@@ -230,7 +230,7 @@ class Connection(Noticing):
         except BaseException:
             self.pending.take(entry.key)
             raise
-        self._arm(self.loop, entry.deadline)
+        self._arm(entry.deadline)
 
     async def answer(self, entry: Outgoing, cancellable: bool = True) -> Raw:
         """Wait for the answer to what was asked; see `request`."""
@@ -494,9 +494,9 @@ class Connection(Noticing):
             self._stoppers -= 1
             if not self._stoppers:
                 self.pending.stood_still(self._stopped, self.loop.time())
-                self._arm(self.loop, self.pending.next_deadline())
+                self._arm(self.pending.next_deadline())
 
-    def _arm(self, loop: asyncio.AbstractEventLoop, deadline: float | None) -> None:
+    def _arm(self, deadline: float | None) -> None:
         """Keep one timer for all requests, set to the earliest deadline or before it; ``deadline`` is a new one."""
         if deadline is None or self.ended is not None:
             return
@@ -504,16 +504,16 @@ class Connection(Noticing):
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = loop.call_at(deadline, self._expire, loop)
+        self._timer = self.loop.call_at(deadline, self._expire)
 
-    def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _expire(self) -> None:
         self._timer = None
         if self._stoppers:
             return
-        now = loop.time()
+        now = self.loop.time()
         for entry in self.pending.expired(now):
             entry.settle(entry.late(now))
-        self._arm(loop, self.pending.next_deadline())
+        self._arm(self.pending.next_deadline())
 
     def stop(self) -> None:
         """Have whoever drives the connection end it, in order."""

@@ -163,8 +163,6 @@ class Dispatcher:
         if known is None:
             try:
                 known = decode_request_meta(key)
-            except RpcError:
-                raise
             except wire.WireError as error:
                 raise RpcError(INVALID_PARAMS, str(error)) from None
             if len(self._metas) >= _CACHED_METAS:

@@ -1,6 +1,6 @@
 """One connection over one duplex stream: reads frames, starts the tasks that answer them, writes in order.
 
-This is the only place where tasks of requests start. It knows nothing of what the frames say.
+This is the only place where tasks of a stream's requests start. It knows nothing of what the frames say.
 """
 
 from __future__ import annotations

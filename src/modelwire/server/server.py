@@ -209,7 +209,7 @@ class Server(Registration):
 
         Args:
             endpoint: As for `run`, or a `MessageStream` of your own. Port 0 takes a free one.
-            **options: As for `run`.
+            **options: As for `run`, without ``workers``.
 
         Example:
             ```
@@ -251,7 +251,7 @@ class Server(Registration):
                 default pages of the machine itself, on loopback.
             principal: For people who authenticate elsewhere: called with ASGI's scope, it says who asks. Sessions and
                 states belong to who they were made for.
-            max_sessions: How many sessions there may be, and how many WebSockets.
+            max_sessions: How many sessions there may be, and how many WebSockets and clients of HTTP+SSE.
             session_idle: Seconds that a session is kept when nobody uses it.
             stateless: Keep nothing from one request to the next on handshake revisions either, so that any process may
                 answer any request. Clients then cannot be asked anything, told of nothing outside a request, and not

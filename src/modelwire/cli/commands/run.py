@@ -58,18 +58,20 @@ def configure(parser: Parser, has_command: bool) -> None:
         "--max-connections",
         metavar="N",
         type=count,
-        help="with --listen: how many connections may be open at once (256); further ones are told so and closed",
+        help="with --listen or --http: how many connections may be open at once (256; over HTTP 10,000)",
     )
     parser.add_argument(
         "--heartbeat",
         metavar="SECONDS",
         type=seconds,
-        help="with --listen: silence after which a client is asked for a sign of life, and later given up",
+        help="with --listen at tcp://, unix:// or ws://: silence after which a client is asked for a sign of life, "
+        "and later given up",
     )
     parser.add_argument(
         "--wire",
         action="store_true",
-        help="show every frame with direction and time on stderr; with --listen with the number of its connection, too",
+        help="show every frame with direction and time on stderr; with --listen or --http with the number of its "
+        "connection, too",
     )
 
 

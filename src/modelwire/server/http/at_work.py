@@ -12,10 +12,9 @@ from typing import Any
 from modelwire.errors import INTERNAL_ERROR
 from modelwire.protocol import jsonrpc
 from modelwire.rpc.call import Call
+from modelwire.rpc.stream import CLEAN_UP
 from modelwire.server.http.answers import Response
 
-CLEAN_UP = 1.0
-"""Seconds that the handlers of cancelled requests have to clean up."""
 WHY = "the server is ending"
 
 

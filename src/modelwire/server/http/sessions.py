@@ -18,6 +18,7 @@ from modelwire.protocol.jsonrpc import Batch, InvalidFrame, Message
 from modelwire.rpc.call import Call
 from modelwire.rpc.connection import BatchCall, Connection
 from modelwire.rpc.observer import tell_frame
+from modelwire.rpc.stream import CLEAN_UP
 from modelwire.rules import sse
 from modelwire.rules.event_log import EventLog, event_id
 from modelwire.rules.session import Session
@@ -28,8 +29,6 @@ from modelwire.server.lifespan import Running
 if TYPE_CHECKING:
     from modelwire.server.server import Server
 
-CLEAN_UP = 1.0
-"""Seconds that handlers have to clean up when a session ends."""
 _OWN = 0
 """The number of the stream that GET opens."""
 MOST_ENDED = 32

@@ -7,15 +7,16 @@ connection, pings and the limits of what is read are the HTTP server's, see `mod
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
 from modelwire.errors import ConnectionLost
-from modelwire.rules.http import JSON, Refusal
+from modelwire.rules.http import Refusal
 from modelwire.server.http.at_work import finish
 from modelwire.server.http.exchange import Incoming
-from modelwire.server.http.reply import Receive, Send
+from modelwire.server.http.reply import Receive, Send, refuse
 from modelwire.server.lifespan import Running
 from modelwire.server.serve import serve_connection
 
@@ -41,21 +42,19 @@ FAILED: Final = 1011
 
 async def refuse_socket(scope: MutableMapping[str, Any], send: Send, refusal: Refusal) -> None:
     """Refuse a WebSocket before it is one; with the reason where ASGI's server can send it, and with 403 elsewhere."""
-    body = refusal.body()
-    headers = [(name.encode(), value.encode()) for name, value in refusal.headers.items()]
-    headers += [(b"content-type", JSON.encode()), (b"content-length", b"%d" % len(body))]
-    try:
-        if "websocket.http.response" in (scope.get("extensions") or ()):
-            await send({"type": "websocket.http.response.start", "status": refusal.status, "headers": headers})
-            await send({"type": "websocket.http.response.body", "body": body})
-        else:
-            await send({"type": "websocket.close", "code": 1008, "reason": _reason(refusal.reason)})
-    except OSError:
-        return  # it has gone
+    if "websocket.http.response" in (scope.get("extensions") or ()):
+
+        async def before_it_is_one(message: MutableMapping[str, Any]) -> None:
+            await send({**message, "type": f"websocket.{message['type']}"})
+
+        await refuse(before_it_is_one, refusal)
+        return
+    with contextlib.suppress(OSError):  # it has gone
+        await send({"type": "websocket.close", "code": 1008, "reason": _reason(refusal.reason)})
 
 
 class WebSocketStream:
-    """One client, as a `modelwire.rpc.message_stream.EagerStream` without the eager half of sending.
+    """One client, as a `modelwire.rpc.message_stream.MessageStream`.
 
     Args:
         incoming: The request that was upgraded.
@@ -66,8 +65,7 @@ class WebSocketStream:
     """
 
     def __init__(self, incoming: Incoming, receive: Receive, send: Send, max_message: int, running: Running) -> None:
-        client = incoming.scope.get("client")
-        self.name = "the client" if client is None else f"the client {client[0]}:{client[1]}"
+        self.name = incoming.peer
         self._receive = receive
         self._send = send
         self._max_message = max_message
@@ -126,15 +124,6 @@ class WebSocketStream:
         await self._close(code, why)
         return False
 
-    def receive_nowait(self) -> bytes | None:
-        """Return a message that has arrived, if there is one."""
-        if not self._inbox:
-            return None
-        frame = self._inbox.popleft()
-        self._waiting -= len(frame)
-        self._room.set()
-        return frame
-
     async def receive(self) -> bytes | None:
         """Return the next message; None once the client has gone, or `end` was called.
 
@@ -150,7 +139,10 @@ class WebSocketStream:
                 return None
             self._stirred.clear()
             await self._stirred.wait()
-        return self.receive_nowait()
+        frame = self._inbox.popleft()
+        self._waiting -= len(frame)
+        self._room.set()
+        return frame
 
     def _end(self) -> None:
         self._over = True
