@@ -329,11 +329,13 @@ async def test_what_is_held_up_is_answered_once_it_is_let_go(
         await read(client)
         for crossing in spot.proxy.crossings:
             crossing.hold()
+        trap = spot.proxy.trap("up", FINE)
         held = asyncio.create_task(steps(client))
-        await asyncio.sleep(0)
-        for crossing in spot.proxy.crossings:
-            crossing.release()
         async with asyncio.timeout(PATIENCE):
+            await trap.begun.wait()
+            assert (trap.crossed, held.done()) == (0, False)
+            for crossing in spot.proxy.crossings:
+                crossing.release()
             assert await held == ("3 steps", [1, 2, 3])
             assert await add(client) == 3
 

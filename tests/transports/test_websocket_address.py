@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from modelwire import ConfigError
-from modelwire.transports.websocket_address import checked, is_secure, is_websocket_url, shown
+from modelwire.transports.http.endpoint import shown_url
+from modelwire.transports.websocket_address import checked, is_secure, is_websocket_url
 
 
 def test_which_texts_are_meant_as_one() -> None:
@@ -35,4 +36,4 @@ def test_wrong_ones_are_refused_and_show_no_secret(url: str) -> None:
 
 
 def test_credentials_and_query_are_not_shown() -> None:
-    assert shown("wss://user:secret@host:1/path?token=secret") == "wss://host:1/path"
+    assert shown_url("wss://user:secret@host:1/path?token=secret") == "wss://host:1/path"

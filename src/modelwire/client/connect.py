@@ -47,8 +47,6 @@ PROBE_WAIT = 5.0
 
 _WHO_ASKS = (401, 403, 407)
 """Statuses that no other message would change."""
-_NOT_NOW = (429, 502, 503, 504)
-"""Statuses that say nothing of what the server speaks: it, or somebody before it, cannot answer at this moment."""
 _SPOKEN = ", ".join(revision.name for revision in REVISIONS)
 
 
@@ -299,7 +297,7 @@ def _probed(probe: asyncio.Task[Opened]) -> Opened | None:
         return None
     if isinstance(error, HttpFailed):
         # A server of the handshake era may refuse the request in any way; but not because of who asks, or not at all.
-        if error.status is None or error.status in (*_WHO_ASKS, *_NOT_NOW) or 300 <= error.status < 400:
+        if error.broken or error.status is None or error.status in _WHO_ASKS or 300 <= error.status < 400:
             raise ConnectionFailed(str(error)) from error
         return None
     if isinstance(error, wire.WireError | ProtocolViolation):

@@ -37,7 +37,7 @@ from modelwire.transports.process import spawn
 from modelwire.transports.socket_address import is_socket_url, parse_address
 from modelwire.transports.stderr import StderrTarget
 from modelwire.transports.tls import Cert, Verify, tls_context
-from modelwire.transports.websocket_address import checked, is_secure, is_websocket_url, shown
+from modelwire.transports.websocket_address import checked, is_secure, is_websocket_url
 
 SERVER_SECONDS = 10.0
 """How long a server in this process may take to end once its client has left; half of it, it gives its own requests."""
@@ -193,7 +193,7 @@ class Target:
         if self._address is not None:
             return str(self._address)
         if self._websocket is not None:
-            return shown(self._websocket)
+            return shown_url(self._websocket)
         if self.endpoint is not None:
             return self.endpoint.shown
         name = getattr(self._target, "name", None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
 from modelwire.protocol import jsonrpc
 from modelwire.rpc.call import Call
 
@@ -32,6 +35,21 @@ class BatchCall:
             frame = too_much(frame) or frame
         self._size += len(frame)
         self.frames.append(frame)
+
+    async def answered(self, start: Callable[[Call], None]) -> bytes | None:
+        """Return the array once each call is answered or cancelled; a handler that will not stop holds up nobody.
+
+        Args:
+            start: Begins to answer a call.
+        """
+        # What arrived with it may have cancelled some of them already.
+        calls = [call for call in self.calls if call.open]
+        settled = [call.closed() for call in calls]
+        for call in calls:
+            start(call)
+        if settled:
+            await asyncio.wait(settled)
+        return self.frame
 
     @property
     def frame(self) -> bytes | None:

@@ -448,6 +448,7 @@ class Connection(Noticing):
         group = BatchCall()
         for item in batch.items:
             group.add(self._item(item))
+        group.calls = [call for call in group.calls if call.open]  # a later item may have cancelled an earlier one
         return group if group.calls else group.frame
 
     def _item(self, item: jsonrpc.Message | InvalidFrame) -> bytes | Call | None:

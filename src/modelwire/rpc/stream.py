@@ -175,16 +175,9 @@ class Link:
         self._answer_soon(calls)
 
     async def _answer_batch(self, batch: BatchCall) -> None:
-        """Send the array once each call is answered or cancelled; a handler that will not stop holds up nobody."""
-        # A later item of the batch, or what arrived with it, may have cancelled some of them already.
-        calls = [call for call in batch.calls if not call.cancelled]
-        settled = [call.closed() for call in calls]
-        for call in calls:
-            self._start(call)
-        if settled:
-            await asyncio.wait(settled)
-        if batch.frame is not None:
-            self.connection.post(batch.frame)
+        frame = await batch.answered(self._start)
+        if frame is not None:
+            self.connection.post(frame)
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)

@@ -10,9 +10,8 @@ import base64
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
@@ -162,6 +161,8 @@ def retry_after(given: str | None, now: float) -> float | None:
     given = given.strip()
     if given.isascii() and given.isdigit():
         return float(given[:9])
+    from email.utils import parsedate_to_datetime  # whose import is the dearest here, for a form that is rare
+
     try:
         date: datetime = parsedate_to_datetime(given)
     except (ValueError, OverflowError):
@@ -177,3 +178,19 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
     """
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)
+
+
+def joined(base: str, place: str) -> str:
+    """Return where a reference leads to from a URL; the reference itself where that is no place at all."""
+    try:
+        return urljoin(base, place)
+    except ValueError:
+        return place
+
+
+def same_origin(one: str, other: str) -> bool:
+    """Whether two URLs have one origin; one that is none has it with nothing."""
+    try:
+        return origin(one) == origin(other)
+    except ValueError:
+        return False

@@ -45,7 +45,6 @@ class EventReader:
         """What ``Last-Event-ID`` names to go on after the last event."""
         self.retry: int | None = None
         """Milliseconds to wait before coming back, once the server has said so."""
-        self._id = ""
         self.restart()
 
     def restart(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from modelwire.errors import ConfigError
+from modelwire.transports.http.endpoint import shown_url
 
 _FORM = "write ws://HOST:PORT/PATH or wss://HOST/PATH"
 
@@ -19,12 +20,6 @@ def is_secure(url: str) -> bool:
     return url.startswith("wss:")
 
 
-def shown(url: str) -> str:
-    """Return an address as it may be shown: without credentials and query, which may be secret."""
-    found = urlsplit(url)
-    return f"{found.scheme}://{found.netloc.rpartition('@')[2]}{found.path}"
-
-
 def checked(url: str) -> str:
     """Return an address that can be connected to.
 
@@ -33,7 +28,7 @@ def checked(url: str) -> str:
     """
     try:
         found = urlsplit(url)
-        port, name = found.port, shown(url)
+        port, name = found.port, shown_url(url)
     except ValueError as error:
         raise ConfigError(f"cannot use the address of a WebSocket: {error}; {_FORM}") from None
     if not found.hostname or port == 0 or found.fragment or not url.isprintable() or " " in url:

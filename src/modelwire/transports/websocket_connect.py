@@ -31,10 +31,10 @@ from websockets.uri import parse_uri
 
 from modelwire.errors import ConfigError, ConnectionFailed
 from modelwire.rules.http import is_loopback
+from modelwire.transports.http.endpoint import shown_url
 from modelwire.transports.socket_address import TcpAddress
 from modelwire.transports.socket_connect import connect_tcp
 from modelwire.transports.socket_stream import tune
-from modelwire.transports.websocket_address import shown
 from modelwire.transports.websocket_stream import CLOSE_SECONDS, WRITE_LIMIT, WebSocketStream, Wire
 
 SUBPROTOCOL = "mcp"
@@ -72,7 +72,7 @@ async def connect_websocket(
         ConnectionFailed: It did not work; the message says why and what to do.
         ConfigError: The proxy that the environment names makes no sense, or needs what is not installed.
     """
-    name = shown(url)
+    name = shown_url(url)
     proxy = _proxy(url)
     try:
         wire = await _opened(url, headers, tls, max_message, proxy, name)
@@ -126,7 +126,8 @@ def _proxy(url: str) -> str | None:
             parse_proxy(proxy)
         return proxy
     except InvalidProxy as error:
-        raise ConfigError(f"the environment names a proxy for {shown(url)} that cannot be used: {error.msg}") from None
+        name = shown_url(url)
+        raise ConfigError(f"the environment names a proxy for {name} that cannot be used: {error.msg}") from None
 
 
 # ------------------------------------------------------------------ why it did not work
@@ -139,7 +140,7 @@ def _failed(name: str, error: Exception, proxy: str | None) -> ConnectionFailed 
 
 
 def _through(proxy: str | None) -> str:
-    return "" if proxy is None else f" through the proxy {shown(proxy).rstrip('/')}"
+    return "" if proxy is None else f" through the proxy {shown_url(proxy).rstrip('/')}"
 
 
 def _why(error: Exception) -> str:
@@ -186,7 +187,7 @@ def _refused(response: Response) -> str:
         said = str(status)
     where = response.headers.get("Location")
     if 300 <= status < 400 and where is not None:
-        return f"it answers {said}, and redirects are not followed; it names {shown(where)!r}"
+        return f"it answers {said}, and redirects are not followed; it names {shown_url(where)!r}"
     body = bytes(response.body or b"")
     try:
         return f"it answers {said}: {msgspec.json.decode(body, type=_Refusal).error.message[:_EXCERPT]}"

@@ -571,6 +571,22 @@ async def test_a_batch_of_2025_03_26_is_answered_together() -> None:
         assert all("result" in m for m in flat)
 
 
+async def test_a_batch_that_cancels_one_of_its_own_requests_is_answered_without_it() -> None:
+    async with legacy(make().server, OLD) as client:
+        add = {"name": "add", "arguments": {"a": 1, "b": 2}}
+        exchange = client.post(
+            dumps(
+                [
+                    {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "wait", "arguments": {}}},
+                    {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": add},
+                    {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}},
+                ]
+            )
+        )
+        answer = await exchange.answer()
+        assert [message["id"] for message in answer] == [4]
+
+
 async def test_a_batch_without_requests_is_accepted() -> None:
     async with legacy(make().server, OLD) as client:
         told = [{"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}] * 2

@@ -393,6 +393,7 @@ async def test_a_redirect_on_the_same_server_keeps_method_body_and_headers(statu
         ),
         (307, "/mcp", "there were 5 redirects before it"),
         (308, "", "it names no place"),
+        (307, "http://[x", r"it leads to another server; if that is right, connect to http://\[x"),
     ],
 )
 async def test_other_redirects_are_refused(status: int, place: str, words: str) -> None:

@@ -134,6 +134,3 @@ def _socket(address: Any) -> socket.socket:
             if hasattr(socket, name):
                 found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return found
-
-
-__all__ = ["AiohttpEngine", "Broken"]

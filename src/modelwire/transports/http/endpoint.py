@@ -167,7 +167,6 @@ def endpoint(
     netloc = host if port is None else f"{host}:{port}"
     clean = urlunsplit((parts.scheme, netloc, quote(parts.path or "/", _PLAIN), quote(parts.query, _PLAIN), ""))
     _check(options)
-    found = Endpoint(clean, called or shown_url(clean), options, max_message, old=old)
     # Many a token stands in a query; the name of what was given one is no secret.
     secrets = _secret(part for pair in parts.query.split("&") for part in _both(pair.partition("=")[2]))
     if called is not None:
@@ -178,9 +177,7 @@ def endpoint(
         static.insert(0, ("Authorization", f"Basic {base64.b64encode(user).decode()}"))
         secrets += [secret for secret in _both(parts.password or "") if secret]
     secrets += _secret(value for _, value in static)
-    found._static = static  # pyright: ignore[reportPrivateUsage]
-    found._secrets = secrets  # pyright: ignore[reportPrivateUsage]
-    return found
+    return Endpoint(clean, called or shown_url(clean), options, max_message, old=old, _static=static, _secrets=secrets)
 
 
 def _both(value: str) -> tuple[str, str]:

@@ -9,11 +9,10 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable
-from urllib.parse import urljoin
 
 from modelwire.errors import FrameTooLarge, HttpFailed
 from modelwire.rules.http import EVENTS, JSON
-from modelwire.rules.http_request import origin, retry_after
+from modelwire.rules.http_request import joined, retry_after, same_origin
 from modelwire.transports.http.endpoint import Endpoint, sendable, shown_url
 from modelwire.transports.http.engine import Broken, Engine, Reply
 from modelwire.transports.http.trouble import BODY, failed, redirected, refused
@@ -126,13 +125,9 @@ class Sender:
 
     def _next(self, method: str, at: str, reply: Reply, what: str) -> str:
         location = reply.header("location") or ""
-        new = urljoin(at, location)
+        new = joined(at, location)
         shown = shown_url(new) if location else ""
-        try:
-            same = bool(location) and origin(new) == origin(at)
-        except ValueError:
-            same = False
-        if not same:
+        if not location or not same_origin(new, at):
             # What is meant for one server, the token above all, is not shown to another.
             why = f"it leads to another server; if that is right, connect to {shown}" if shown else "it names no place"
             raise redirected(self.endpoint, what, reply.status, shown, why)

@@ -204,14 +204,14 @@ class HttpLink:
                 return
             await _twice(about.method in _OPENING, lambda: self._exchange(about, id_, frame))
         except LocalError as error:
-            self._failed(about, id_, error)
+            self._failed(id_, error)
         except Exception as error:
             _log.exception("a request over HTTP failed")
-            self._failed(about, id_, HttpFailed(f"{about.method} failed: {error!r}", url=self._endpoint.shown))
+            self._failed(id_, HttpFailed(f"{about.method} failed: {error!r}", url=self._endpoint.shown))
         finally:
             self._open.pop(id_, None)
 
-    def _failed(self, about: Said, id_: int, error: LocalError) -> None:
+    def _failed(self, id_: int, error: LocalError) -> None:
         if isinstance(error, HttpFailed) and error.unsent:
             self._unsent.add(id_)
         entry = self.connection.pending.take(id_)
@@ -271,7 +271,7 @@ class HttpLink:
         try:
             body = await self._sender.body(reply, what, self._endpoint.max_message)
         except FrameTooLarge as error:
-            self._failed(about, id_, error)
+            self._failed(id_, error)
             return
         if not body.strip():
             raise no_answer(self._endpoint, what, reply.status, reply.header("content-type"), b"")
@@ -419,18 +419,17 @@ class HttpLink:
         if type(answer) is bytes:
             self.connection.post(answer)
         elif type(answer) is Call:
-            answer.task = self.connection.loop.create_task(self._dispatcher.answer(answer))
+            self._start(answer)
         elif type(answer) is BatchCall:
             self._run(self._answer_batch(answer))
 
+    def _start(self, call: Call) -> None:
+        call.task = self.connection.loop.create_task(self._dispatcher.answer(call))
+
     async def _answer_batch(self, batch: BatchCall) -> None:
-        settled = [call.closed() for call in batch.calls]
-        for call in batch.calls:
-            call.task = self.connection.loop.create_task(self._dispatcher.answer(call))
-        if settled:
-            await asyncio.wait(settled)
-        if batch.frame is not None:
-            self.connection.post(batch.frame)
+        frame = await batch.answered(self._start)
+        if frame is not None:
+            self.connection.post(frame)
 
     def _oversized(self, error: FrameTooLarge) -> None:
         refusal = self.connection.oversized(error)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from urllib.parse import urljoin
 
 from modelwire.errors import ConnectionLost, FrameTooLarge, HttpFailed
 from modelwire.log import log as _log
 from modelwire.rules.http import EVENTS
-from modelwire.rules.http_request import media_type, origin
+from modelwire.rules.http_request import joined, media_type, same_origin
 from modelwire.rules.sse_reader import Event, EventReader
 from modelwire.transports.http.endpoint import Endpoint, sendable, shown_url
 from modelwire.transports.http.engine import Reply
@@ -130,15 +129,11 @@ class OldSse:
     def _begin(self, event: Event) -> None:
         """Take the first event, which says where messages go to; another server would get what is not meant for it."""
         shown = self._endpoint.shown
-        place = urljoin(self._endpoint.url, event.data.decode("utf-8", "replace").strip())
+        place = joined(self._endpoint.url, event.data.decode("utf-8", "replace").strip())
         if event.name != "endpoint":
             self._refuse(f"{shown} did not begin its stream with the place where messages go to")
             return
-        try:
-            same = origin(place) == origin(self._endpoint.url)
-        except ValueError:
-            same = False
-        if same:
+        if same_origin(place, self._endpoint.url):
             self._place.set_result(sendable(place))
         else:
             self._refuse(f"{shown} wants messages sent to {shown_url(place)}, which is another server; that is refused")

@@ -108,14 +108,14 @@ class Standing:
     async def _opened(self) -> Reply:
         last_id = self._reader.last_id
         try:
-            reply = await self._get(last_id, "the stream was not opened")
+            reply = await self.resumed(last_id, "the stream was not opened")
         except HttpFailed as error:
             if not last_id or error.status is None or error.status >= 500:
                 raise
             # It cannot be taken up again; a new one is better than none.
             self._reader = EventReader(self._endpoint.max_message)
             last_id = ""
-            reply = await self._get(last_id, "the stream was not opened")
+            reply = await self.resumed(last_id, "the stream was not opened")
         if self._begun is not None and self._begun.done() and not last_id:
             self._on_gap()
         self._was_open = True
@@ -149,14 +149,11 @@ class Standing:
         return False
 
     async def resumed(self, last_id: str, what: str) -> Reply:
-        """Take up the stream of a request again.
+        """Open the stream, or take up another one after an id.
 
         Raises:
             HttpFailed: The server does not go on with it.
         """
-        return await self._get(last_id, what)
-
-    async def _get(self, last_id: str, what: str) -> Reply:
         headers = [*self._headers(), *([("Last-Event-ID", last_id)] if last_id else [])]
         reply = await self._sender.send("GET", self._endpoint.url, headers, None, what)
         if reply.status == 200 and media_type(reply.header("content-type")) == EVENTS:

@@ -51,8 +51,6 @@ async def read_on(
     take: Take,
     what: str,
     resume: Callable[[str], Awaitable[Reply]],
-    *,
-    pauses: tuple[float, ...] = PAUSES,
 ) -> None:
     """Hand on the events of a stream, over as many connections as it takes.
 
@@ -63,7 +61,6 @@ async def read_on(
         take: Takes them.
         what: What the stream is of, for messages.
         resume: Asks for what comes after an id; raises `HttpFailed` where there is no more of the stream.
-        pauses: Seconds before each attempt to go on.
 
     Raises:
         HttpFailed: The stream ended without what was waited for.
@@ -83,10 +80,10 @@ async def read_on(
         barren = 0 if reader.last_id != before else barren + 1
         asked = reader.retry
         # A server that says when to come back may well have nothing to say yet.
-        most = len(pauses) if asked is None or current is None or why else MOST_POLLS
+        most = len(PAUSES) if asked is None or current is None or why else MOST_POLLS
         if not reader.last_id or barren > most:
             raise why or ended(sender, what)
-        await asyncio.sleep(pauses[max(barren - 1, 0)] if asked is None else asked / 1000)
+        await asyncio.sleep(PAUSES[max(barren - 1, 0)] if asked is None else asked / 1000)
         reader.restart()
         try:
             current = await resume(reader.last_id)
